@@ -1,0 +1,129 @@
+// psifold/base.h: what every other header builds on: statuses, the context, and how errors travel.
+//
+// Every function that can fail takes a context, returns a status and writes its result through its
+// last argument. On failure that result is NULL (or untouched), the inputs are as they were, and
+// psi_error(ctx) holds one sentence that says what was wrong and where.
+#ifndef PSIFOLD_BASE_H
+#define PSIFOLD_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PSI_VERSION_MAJOR 0
+#define PSI_VERSION_MINOR 1
+#define PSI_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define PSI_API __attribute__((visibility("default")))
+#else
+#define PSI_API
+#endif
+
+// The one table of statuses: X(name, exit code of the command, what it means).
+#define PSI_STATUS_TABLE(X)                                                                        \
+    X(OK, 0, "everything went well")                                                               \
+    X(EUSAGE, 2, "an option or argument is not understood")                                        \
+    X(ESHAPE, 3, "shapes or sizes disagree")                                                       \
+    X(EIO, 4, "a file could not be read or written")                                               \
+    X(EFORMAT, 5, "a file is not in a format psifold knows, or is damaged")                        \
+    X(EDATA, 6, "the data set contradicts itself or cannot be learnt from")                        \
+    X(ENOMEM, 7, "memory ran out")                                                                 \
+    X(ELIMIT, 8, "a limit was exceeded")                                                           \
+    X(ENUMERIC, 9, "a number became infinite or not a number")                                     \
+    X(EMISSING, 10, "something that is needed is not there")                                       \
+    X(EUNSUPPORTED, 11, "this build or this file does not support that")                           \
+    X(EINTERNAL, 70, "a defect in psifold")                                                        \
+    X(ECANCELLED, 130, "stopped on request")
+
+typedef enum psi_status {
+#define X(name, code, meaning) PSI_##name,
+    PSI_STATUS_TABLE(X)
+#undef X
+} psi_status;
+
+PSI_API const char *psi_status_name(psi_status status);    // "PSI_ESHAPE"
+PSI_API const char *psi_status_meaning(psi_status status); // "shapes or sizes disagree"
+PSI_API int psi_status_exit_code(psi_status status);       // what the command returns to the shell
+PSI_API const char *psi_version(void);                     // "0.1.0"
+
+// Where all memory comes from. resize works like realloc (ptr may be NULL), release like free; both
+// may be called from several threads at once.
+typedef struct psi_allocator {
+    void *(*resize)(void *user, void *ptr, size_t size);
+    void (*release)(void *user, void *ptr);
+    void *user;
+} psi_allocator;
+
+typedef enum psi_log_level { PSI_LOG_NOTE, PSI_LOG_WARNING } psi_log_level;
+
+// Work that takes time reports itself: done of total units (total 0: not known) of a named phase.
+// seconds_left is negative while there is no estimate.
+typedef struct psi_progress {
+    const char *phase;
+    uint64_t done, total;
+    double seconds, seconds_left;
+} psi_progress;
+
+typedef struct psi_options {
+    psi_allocator allocator; // all zero: malloc and free
+    void (*log)(void *user, psi_log_level level, const char *sentence);
+    void (*progress)(void *user, const psi_progress *progress);
+    void *user;  // handed to log and progress
+    int threads; // 0: as many as there are processors
+} psi_options;
+
+// What went wrong last. The sentence is kept in the record itself: reporting never allocates.
+typedef struct psi_error_record {
+    psi_status status;
+    char message[512];
+    char where[64]; // file:line in the library
+} psi_error_record;
+
+typedef struct psi_ctx psi_ctx;
+
+// A context carries allocator, callbacks, threads and the last error. It is used by one thread at a
+// time, except psi_cancel, which may come from anywhere, a signal handler included. options may be
+// NULL. Returns PSI_ENOMEM, or PSI_EUSAGE for a thread count outside 0 … 1024.
+PSI_API psi_status psi_ctx_new(const psi_options *options, psi_ctx **out);
+PSI_API void psi_ctx_free(psi_ctx *ctx);
+
+PSI_API const psi_error_record *psi_error(const psi_ctx *ctx);
+PSI_API int psi_threads(const psi_ctx *ctx);
+PSI_API void psi_cancel(psi_ctx *ctx); // running work returns PSI_ECANCELLED at its next step
+
+// Element types of arrays, in memory and in files.
+#define PSI_DTYPE_TABLE(X)                                                                         \
+    X(UINT8, 1, "uint8")                                                                           \
+    X(INT32, 4, "int32")                                                                           \
+    X(INT64, 8, "int64")                                                                           \
+    X(FLOAT32, 4, "float32")                                                                       \
+    X(FLOAT64, 8, "float64")
+
+typedef enum psi_dtype {
+#define X(name, bytes, text) PSI_##name,
+    PSI_DTYPE_TABLE(X)
+#undef X
+} psi_dtype;
+
+PSI_API size_t psi_dtype_size(psi_dtype dtype);
+PSI_API const char *psi_dtype_name(psi_dtype dtype);
+
+#define PSI_MAX_RANK 4
+
+// The shape of one observation: rank 0 is a single number, {3, 28, 28} three stacked images.
+typedef struct psi_shape {
+    size_t rank;
+    size_t dim[PSI_MAX_RANK];
+} psi_shape;
+
+PSI_API size_t psi_shape_size(const psi_shape *shape); // product of the dimensions; 1 for rank 0
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,112 @@
+// psifold/data.h: trajectories, the only thing psifold learns from, and the files they live in.
+//
+// An episode of L steps is s0 a0 r0 s1 a1 r1 … sL: L actions and rewards, L+1 observations. All
+// episodes stand one after the other in columns, and the observation that follows a transition is
+// simply the next row: nothing is stored twice.
+#ifndef PSIFOLD_DATA_H
+#define PSIFOLD_DATA_H
+
+#include <psifold/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Where observations come from: memory, a mapped file, or a chunked or JPEG-compressed file that is
+// decoded as it is read. All rows have one type and shape.
+typedef struct psi_observations psi_observations;
+
+PSI_API size_t psi_observations_count(const psi_observations *observations);
+PSI_API psi_dtype psi_observations_dtype(const psi_observations *observations);
+PSI_API const psi_shape *psi_observations_shape(const psi_observations *observations);
+PSI_API size_t psi_observations_row_bytes(const psi_observations *observations);
+
+// Copies rows[0 … n) one after the other to out (n · row_bytes), in parallel on the context's
+// threads. Returns PSI_ESHAPE for a row that does not exist, PSI_EIO or PSI_EFORMAT if the file
+// behind it cannot be read.
+PSI_API psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observations,
+                                           const uint64_t *rows, size_t n, void *out);
+
+// All rows one after the other, where they already are in memory; NULL where they have to be read.
+PSI_API const void *psi_observations_data(const psi_observations *observations);
+
+typedef struct psi_trajectories {
+    size_t n_episodes;     // E
+    size_t n_transitions;  // N, the sum of all lengths
+    size_t n_observations; // N + E
+    size_t n_actions;      // A: from the action space where the file has one
+
+    psi_observations *observations;  // (N + E) rows; those of episode e start at offset[e] + e
+    const int32_t *actions;          // (N) 0 … A−1
+    const double *rewards;           // (N)
+    const uint64_t *episode_offsets; // (E + 1) first transition of each episode; the last is N
+    const uint8_t *terminated;       // (E) the episode ended in a terminal state …
+    const uint8_t *truncated;        // (E) … or was cut off
+    const uint8_t *final_missing; // (E) the file has no last observation: that row repeats the one
+                                  // before it and must not be looked at
+    const int32_t *latent_states; // (N + E) the true latent states, for evaluation only; or NULL
+} psi_trajectories;
+
+// The row of the observation in which transition t of episode e starts; the next row follows it.
+static inline size_t psi_row(size_t episode, size_t transition)
+{
+    return transition + episode;
+}
+
+typedef struct psi_read_options {
+    const char *observation_key; // which entry of a Dict observation; NULL if there is only one
+    size_t memory_limit;         // observations above this many bytes stay in the file; 0: half of
+                                 // the machine's free memory
+} psi_read_options;
+
+// Reads a data set: a Minari folder or file, D4RL or d3rlpy HDF5, or .npz, recognised from its
+// content. Returns PSI_EFORMAT for a file that is none of them, PSI_EDATA, naming file, episode and
+// field, for one that contradicts itself. *out belongs to the caller.
+PSI_API psi_status psi_trajectories_read(psi_ctx *ctx, const char *path,
+                                         const psi_read_options *options, psi_trajectories **out);
+PSI_API void psi_trajectories_free(psi_ctx *ctx, psi_trajectories *trajectories);
+
+// What trajectories are made of, to be known before the first one is written.
+typedef struct psi_episode_spec {
+    psi_dtype observation_dtype;
+    psi_shape observation_shape;
+    double observation_low, observation_high; // bounds of the observation space
+    size_t n_actions;
+    bool latent_states;       // every episode brings its true latent states
+    const char *name;         // "column-world-v0": the data set's id; may be NULL
+    const char *task_options; // JSON text kept beside the data; may be NULL
+} psi_episode_spec;
+
+// One episode in the caller's memory; read during the call only.
+typedef struct psi_episode {
+    size_t length;                // L
+    const void *observations;     // (L + 1) rows
+    const int32_t *actions;       // (L)
+    const double *rewards;        // (L)
+    const int32_t *latent_states; // (L + 1) or NULL
+    bool terminated, truncated;
+} psi_episode;
+
+// Takes episodes one by one and leaves a data set: a Minari folder, or an .npz if the name ends
+// like that. The files appear whole when the writer is committed.
+typedef struct psi_writer psi_writer;
+
+PSI_API psi_status psi_writer_open(psi_ctx *ctx, const char *path, const psi_episode_spec *spec,
+                                   bool replace, psi_writer **out);
+PSI_API psi_status psi_writer_add(psi_writer *writer, const psi_episode *episode);
+PSI_API psi_status psi_writer_commit(psi_writer *writer); // the writer is gone afterwards
+PSI_API void psi_writer_discard(psi_writer *writer);      // NULL is fine
+
+// The same, into memory.
+typedef struct psi_collector psi_collector;
+
+PSI_API psi_status psi_collector_new(psi_ctx *ctx, const psi_episode_spec *spec,
+                                     psi_collector **out);
+PSI_API psi_status psi_collector_add(psi_collector *collector, const psi_episode *episode);
+PSI_API psi_status psi_collector_finish(psi_collector *collector, psi_trajectories **out);
+PSI_API void psi_collector_discard(psi_collector *collector);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

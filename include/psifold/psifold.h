@@ -1,0 +1,8 @@
+// psifold/psifold.h: the whole public API, one header per room.
+#ifndef PSIFOLD_H
+#define PSIFOLD_H
+
+#include <psifold/base.h>
+#include <psifold/data.h>
+
+#endif

@@ -1,0 +1,212 @@
+// The context: allocator, callbacks, the error record and the team of threads. All memory of the
+// library passes through base_alloc, which is why a test can make any one of them fail.
+#include "base/context.h"
+
+#include "base/checked.h"
+#include "base/threads.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct psi_ctx {
+    psi_options options;
+    psi_error_record error;
+    pthread_mutex_t error_lock; // worker threads may fail, too
+    atomic_bool cancelled;
+    base_team *team;
+};
+
+// Every block is preceded by this record; the block itself starts on a cache line.
+typedef struct block_head {
+    void *raw;   // what the allocator returned
+    size_t size; // bytes the caller asked for
+} block_head;
+
+enum { ALIGNMENT = 64 };
+
+static void *default_resize(void *user, void *ptr, size_t size)
+{
+    (void)user;
+    return realloc(ptr, size);
+}
+
+static void default_release(void *user, void *ptr)
+{
+    (void)user;
+    free(ptr);
+}
+
+psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
+{
+    *out = NULL;
+    psi_options chosen = options ? *options : (psi_options){0};
+    if (!chosen.allocator.resize || !chosen.allocator.release) {
+        chosen.allocator = (psi_allocator){default_resize, default_release, NULL};
+    }
+    if (chosen.threads < 0 || chosen.threads > 1024) return PSI_EUSAGE;
+    if (chosen.threads == 0) {
+        const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+        chosen.threads = processors < 1 ? 1 : processors > 1024 ? 1024 : (int)processors;
+    }
+    psi_ctx *ctx = chosen.allocator.resize(chosen.allocator.user, NULL, sizeof *ctx);
+    if (!ctx) return PSI_ENOMEM;
+    memset(ctx, 0, sizeof *ctx);
+    ctx->options = chosen;
+    pthread_mutex_init(&ctx->error_lock, NULL);
+    atomic_init(&ctx->cancelled, false);
+    const psi_status status = base_team_new(ctx, chosen.threads, &ctx->team);
+    if (status != PSI_OK) {
+        psi_ctx_free(ctx);
+        return status;
+    }
+    *out = ctx;
+    return PSI_OK;
+}
+
+void psi_ctx_free(psi_ctx *ctx)
+{
+    if (!ctx) return;
+    base_team_free(ctx, ctx->team);
+    pthread_mutex_destroy(&ctx->error_lock);
+    ctx->options.allocator.release(ctx->options.allocator.user, ctx);
+}
+
+const psi_error_record *psi_error(const psi_ctx *ctx)
+{
+    return &ctx->error;
+}
+int psi_threads(const psi_ctx *ctx)
+{
+    return ctx->options.threads;
+}
+void psi_cancel(psi_ctx *ctx)
+{
+    atomic_store(&ctx->cancelled, true);
+}
+struct base_team *base_ctx_team(psi_ctx *ctx)
+{
+    return ctx->team;
+}
+
+psi_status base_cancelled(psi_ctx *ctx)
+{
+    if (!atomic_load_explicit(&ctx->cancelled, memory_order_relaxed)) return PSI_OK;
+    return FAIL(ctx, PSI_ECANCELLED, "stopped on request");
+}
+
+psi_status base_fail(psi_ctx *ctx, psi_status status, const char *file, int line,
+                     const char *format, ...)
+{
+    pthread_mutex_lock(&ctx->error_lock);
+    ctx->error.status = status;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(ctx->error.message, sizeof ctx->error.message, format, arguments);
+    va_end(arguments);
+    const char *name = strrchr(file, '/');
+    snprintf(ctx->error.where, sizeof ctx->error.where, "%s:%d", name ? name + 1 : file, line);
+    pthread_mutex_unlock(&ctx->error_lock);
+    return status;
+}
+
+static block_head *head_of(void *block)
+{
+    return (block_head *)block - 1;
+}
+
+// Pointers of every type are stored and loaded as bytes: the caller's variable is a float *, a
+// char *, …, and writing it through a void ** would break the aliasing rules.
+static void store_pointer(void *variable, void *value)
+{
+    memcpy(variable, &value, sizeof value);
+}
+
+static void *load_pointer(const void *variable)
+{
+    void *value;
+    memcpy(&value, variable, sizeof value);
+    return value;
+}
+
+psi_status base_alloc(psi_ctx *ctx, size_t count, size_t size, void *out)
+{
+    store_pointer(out, NULL);
+    size_t bytes, padded;
+    if (!base_mul(count, size, &bytes) ||
+        !base_add(bytes, sizeof(block_head) + ALIGNMENT, &padded)) {
+        return FAIL(ctx, PSI_ENOMEM, "%zu elements of %zu bytes are more than can be addressed",
+                    count, size);
+    }
+    char *raw = ctx->options.allocator.resize(ctx->options.allocator.user, NULL, padded);
+    if (!raw) return FAIL(ctx, PSI_ENOMEM, "no memory for %zu bytes", bytes);
+    const uintptr_t first = (uintptr_t)raw + sizeof(block_head);
+    void *block = raw + (base_round_up(first, ALIGNMENT) - (uintptr_t)raw);
+    *head_of(block) = (block_head){raw, bytes};
+    store_pointer(out, block);
+    return PSI_OK;
+}
+
+psi_status base_alloc_zero(psi_ctx *ctx, size_t count, size_t size, void *out)
+{
+    const psi_status status = base_alloc(ctx, count, size, out);
+    if (status == PSI_OK) memset(load_pointer(out), 0, count * size);
+    return status;
+}
+
+psi_status base_resize(psi_ctx *ctx, size_t count, size_t size, void *inout)
+{
+    void *old = load_pointer(inout), *fresh;
+    const psi_status status = base_alloc(ctx, count, size, &fresh);
+    if (status != PSI_OK) return status;
+    if (old) memcpy(fresh, old, base_min(head_of(old)->size, count * size));
+    base_free(ctx, old);
+    store_pointer(inout, fresh);
+    return PSI_OK;
+}
+
+psi_status base_copy_text(psi_ctx *ctx, const char *text, char **out)
+{
+    const size_t size = strlen(text) + 1;
+    const psi_status status = base_alloc(ctx, size, 1, out);
+    if (status == PSI_OK) memcpy(*out, text, size);
+    return status;
+}
+
+void base_free(psi_ctx *ctx, void *ptr)
+{
+    if (ptr) ctx->options.allocator.release(ctx->options.allocator.user, head_of(ptr)->raw);
+}
+
+static void log_sentence(psi_ctx *ctx, psi_log_level level, const char *format, va_list arguments)
+{
+    if (!ctx->options.log) return;
+    char sentence[512];
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    ctx->options.log(ctx->options.user, level, sentence);
+}
+
+void base_note(psi_ctx *ctx, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    log_sentence(ctx, PSI_LOG_NOTE, format, arguments);
+    va_end(arguments);
+}
+
+void base_warn(psi_ctx *ctx, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    log_sentence(ctx, PSI_LOG_WARNING, format, arguments);
+    va_end(arguments);
+}
+
+void base_report(psi_ctx *ctx, const psi_progress *progress)
+{
+    if (ctx->options.progress) ctx->options.progress(ctx->options.user, progress);
+}

@@ -1,0 +1,50 @@
+#include "base/json.h"
+
+#include "base/context.h"
+#include "base/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+psi_status base_json_made(psi_ctx *ctx, const json_t *value)
+{
+    return value ? PSI_OK : FAIL(ctx, PSI_ENOMEM, "no memory for a piece of JSON");
+}
+
+psi_status base_json_parse(psi_ctx *ctx, const char *name, const char *text, size_t size,
+                           json_t **out)
+{
+    json_error_t error;
+    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (*out) return PSI_OK;
+    return FAIL(ctx, PSI_EFORMAT, "%s: line %d, column %d: %s", name, error.line, error.column,
+                error.text);
+}
+
+psi_status base_json_load(psi_ctx *ctx, const char *path, size_t limit, json_t **out)
+{
+    char *text;
+    size_t size;
+    *out = NULL;
+    psi_status status = base_read_file(ctx, path, limit, &text, &size);
+    if (status == PSI_OK) status = base_json_parse(ctx, path, text, size, out);
+    base_free(ctx, text);
+    return status;
+}
+
+psi_status base_json_save(psi_ctx *ctx, const char *path, const json_t *value)
+{
+    psi_status status = PSI_OK;
+    base_output *output = NULL;
+    char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    if (!text) return FAIL(ctx, PSI_ENOMEM, "%s: this value cannot be written as JSON", path);
+    TRY(base_output_open(ctx, path, BASE_FILE, true, &output));
+    TRY(base_output_write(output, text, strlen(text)));
+    TRY(base_output_write(output, "\n", 1));
+    status = base_output_commit(output);
+    output = NULL;
+done:
+    base_output_discard(output);
+    free(text);
+    return status;
+}

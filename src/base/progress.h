@@ -1,0 +1,23 @@
+// Progress of one phase of work: told often, passed on to the context's callback a few times a
+// second, with an estimate of the time left.
+#ifndef PSI_BASE_PROGRESS_H
+#define PSI_BASE_PROGRESS_H
+
+#include <psifold/base.h>
+
+typedef struct base_progress {
+    psi_ctx *ctx;
+    const char *phase;
+    uint64_t total; // 0: not known
+    double started, reported;
+} base_progress;
+
+double base_seconds(void); // a clock that only runs forward
+
+base_progress base_progress_start(psi_ctx *ctx, const char *phase, uint64_t total);
+
+// Also the place where a long loop notices psi_cancel: returns PSI_ECANCELLED then.
+psi_status base_progress_at(base_progress *progress, uint64_t done);
+void base_progress_end(base_progress *progress, uint64_t done);
+
+#endif
