@@ -1,0 +1,40 @@
+# A few lines over CMake. `make run` and `make test` set up a fresh Debian machine by themselves.
+.PHONY: run build test test-long lint bench install coverage fuzz clean
+
+build:
+	@tools/setup build
+	@cmake --preset release > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset release
+
+run: build
+	@tools/run
+
+test: build
+	@tools/setup test
+	@tools/test
+
+test-long: build
+	@tools/setup test
+	@tools/test long
+
+lint: build
+	@tools/setup lint
+	@tools/lint
+
+bench: build
+	@build/psifold bench all --json
+
+install: build
+	@cmake --install build
+
+coverage:
+	@tools/setup build test
+	@tools/coverage
+
+fuzz:
+	@tools/setup build lint
+	@tools/fuzz
+
+clean:
+	rm -rf build build-*

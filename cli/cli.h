@@ -1,0 +1,90 @@
+// What all subcommands share: options from one table (parsing, --help, man page and completion all
+// come from it), results as text or JSON, progress on a terminal.
+#ifndef PSI_CLI_CLI_H
+#define PSI_CLI_CLI_H
+
+#include <psifold/psifold.h>
+
+#include "base/context.h"
+#include "base/json.h"
+
+#include <stdio.h>
+
+typedef struct cli_call {
+    psi_ctx *ctx;   // there once cli_parse succeeded
+    bool json;      // one JSON object on stdout, everything else on stderr
+    bool quiet;     // no progress, no notes
+    uint64_t seed;  // --seed
+    size_t threads; // --threads; 0: all processors
+    json_t *result; // what --json prints; commands fill it
+    bool on_terminal, line_open;
+    double reported; // when progress was last told, in seconds
+} cli_call;
+
+typedef enum cli_kind {
+    CLI_FLAG,   // bool: --name sets it, --no-name clears it
+    CLI_TEXT,   // const char *
+    CLI_SIZE,   // size_t
+    CLI_SEED,   // uint64_t
+    CLI_REAL,   // double
+    CLI_CHOICE, // const char *, one of the words in value ("a|b|c")
+} cli_kind;
+
+typedef struct cli_option {
+    const char *name;  // "episodes", or "output" with letter 'o'
+    char letter;       // 0 if there is none
+    const char *value; // how the value is called in the help text; NULL for a flag
+    cli_kind kind;
+    void *into; // holds the default when the table is made
+    const char *help;
+} cli_option;
+
+typedef struct cli_usage {
+    const char *name;      // "generate"
+    const char *arguments; // "TASK"; every word is one positional argument, "[…]" may be left out
+    const char *summary;   // one line
+    const char *text;      // a paragraph or two; may be NULL
+    const char *example;   // a command that works
+    const cli_option *options;
+    size_t n_options;
+} cli_usage;
+
+#define CLI_COUNT(table) (sizeof(table) / sizeof((table)[0]))
+enum { CLI_MAX_ARGUMENTS = 4 };
+
+// Parses the command's options and the common ones, then makes cli->ctx. arguments receives the
+// positional words (NULL where one was left out). Returns PSI_EUSAGE after saying on stderr what is
+// wrong, PSI_ECANCELLED after --help was answered.
+psi_status cli_parse(cli_call *cli, const cli_usage *usage, int argc, char **argv,
+                     const char *arguments[CLI_MAX_ARGUMENTS]);
+
+// A line of the human-readable result; silent under --json.
+void cli_print(cli_call *cli, const char *format, ...) PRINTF_LIKE(2, 3);
+
+// Sets a key of the JSON result; takes over the value.
+psi_status cli_set(cli_call *cli, const char *key, json_t *value);
+
+// One sentence on stderr, as every error of the command looks.
+void cli_complain(const char *format, ...) PRINTF_LIKE(1, 2);
+
+// "1,460,000", "3.4 GB", "2 min 5 s" in the caller's buffer, which is also returned.
+enum { CLI_NUMBER = 32 };
+const char *cli_count(char buffer[CLI_NUMBER], uint64_t count);
+const char *cli_bytes(char buffer[CLI_NUMBER], double bytes);
+const char *cli_duration(char buffer[CLI_NUMBER], double seconds);
+
+typedef psi_status cli_run(cli_call *cli, int argc, char **argv);
+
+typedef struct cli_command {
+    const char *name, *summary;
+    cli_run *run;
+} cli_command;
+
+extern const cli_command CLI_COMMANDS[]; // ends with a NULL name
+const cli_command *cli_find(const char *name);
+const char *cli_nearest(const char *word, const char *const *known, size_t n); // or NULL
+
+// The one way a command is run: parse, work, print the result, give everything back.
+int cli_execute(const cli_command *command, int argc, char **argv);
+
+#endif
