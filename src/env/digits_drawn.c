@@ -11,13 +11,15 @@
 #include <string.h>
 
 enum { WARP = 4, PIECES = 6 }; // distortion grid; segments between two points of a curve
+enum { MOST_SEGMENTS = 4 * 13 * PIECES };
+static const float BOX = 20.0F; // pixels: a glyph is at most this wide and high, as in MNIST
 
 // How one rendering differs from the plain glyph.
 typedef struct env_pen {
     float warp[WARP][WARP][2]; // displacement at the grid points, in units of the box
     float slant, tilt;         // shear of x by y, and of y by x
     float width, height;       // pixels
-    float shift[2];            // pixels
+    float shift[2];            // of the middle, pixels
     float radius;              // of the stroke, pixels
     float softness;            // how many pixels the edge takes
 } env_pen;
@@ -25,6 +27,12 @@ typedef struct env_pen {
 typedef struct point {
     float x, y;
 } point;
+
+// Where the pen goes: segments, one after the other.
+typedef struct env_path {
+    int n;
+    point from[MOST_SEGMENTS], to[MOST_SEGMENTS];
+} env_path;
 
 static float between(base_random *random, float low, float high)
 {
@@ -57,7 +65,7 @@ static env_pen draw_pen(base_random *random)
     return pen;
 }
 
-// A point of the glyph's box, as a pixel position.
+// A point of the glyph's box, in pixels from the middle.
 static point place(const env_pen *pen, float x, float y)
 {
     const float last = (float)(WARP - 1);
@@ -71,9 +79,7 @@ static point place(const env_pen *pen, float x, float y)
         moved[k] += top * (1.0F - v) + low * v;
     }
     const float wide = moved[0] * pen->width, high = moved[1] * pen->height;
-    const float centre = 0.5F * (float)PSI_DIGIT_SIDE;
-    return (point){centre + wide - pen->slant * high + pen->shift[0],
-                   centre + high + pen->tilt * wide + pen->shift[1]};
+    return (point){wide - pen->slant * high, high + pen->tilt * wide};
 }
 
 // Whitens the pixels near the segment from a to b.
@@ -109,7 +115,7 @@ static float curve(float before, float from, float to, float after, float t)
     return 0.5F * (a + t * (b + t * (c + t * d)));
 }
 
-static void draw_stroke(const env_pen *pen, const env_stroke *stroke, float white[ENV_DIGIT_BYTES])
+static void follow_stroke(const env_pen *pen, const env_stroke *stroke, env_path *path)
 {
     const int8_t(*p)[2] = stroke->point;
     point last = place(pen, (float)p[0][0] * 0.01F, (float)p[0][1] * 0.01F);
@@ -123,8 +129,32 @@ static void draw_stroke(const env_pen *pen, const env_stroke *stroke, float whit
                     curve((float)before[k], (float)p[i][k], (float)p[i + 1][k], (float)after[k], t);
             }
             const point next = place(pen, at[0] * 0.01F, at[1] * 0.01F);
-            draw_segment(pen, last, next, white);
+            path->from[path->n] = last;
+            path->to[path->n++] = next;
             last = next;
+        }
+    }
+}
+
+// Puts the path into the middle of the image, shrunk if it is too large, and shifted a little.
+static void centre_path(const env_pen *pen, env_path *path)
+{
+    point low = path->from[0], high = low;
+    for (int i = 0; i < path->n; i++) {
+        const point ends[] = {path->from[i], path->to[i]};
+        for (int k = 0; k < 2; k++) {
+            low = (point){fminf(low.x, ends[k].x), fminf(low.y, ends[k].y)};
+            high = (point){fmaxf(high.x, ends[k].x), fmaxf(high.y, ends[k].y)};
+        }
+    }
+    const float largest = fmaxf(high.x - low.x, high.y - low.y);
+    const float scale = largest > BOX ? BOX / largest : 1.0F, centre = 0.5F * PSI_DIGIT_SIDE;
+    const point middle = {0.5F * (low.x + high.x), 0.5F * (low.y + high.y)};
+    for (int i = 0; i < path->n; i++) {
+        point *ends[] = {&path->from[i], &path->to[i]};
+        for (int k = 0; k < 2; k++) {
+            ends[k]->x = centre + pen->shift[0] + (ends[k]->x - middle.x) * scale;
+            ends[k]->y = centre + pen->shift[1] + (ends[k]->y - middle.y) * scale;
         }
     }
 }
@@ -136,7 +166,10 @@ static void draw_digit(unsigned digit, base_random *random, uint8_t image[ENV_DI
     const env_glyph *glyph = &variant[base_random_below(random, variants)];
     const env_pen pen = draw_pen(random);
     float white[ENV_DIGIT_BYTES] = {0};
-    for (int i = 0; i < glyph->n; i++) draw_stroke(&pen, &glyph->strokes[i], white);
+    env_path path = {.n = 0};
+    for (int i = 0; i < glyph->n; i++) follow_stroke(&pen, &glyph->strokes[i], &path);
+    centre_path(&pen, &path);
+    for (int i = 0; i < path.n; i++) draw_segment(&pen, path.from[i], path.to[i], white);
     for (int i = 0; i < ENV_DIGIT_BYTES; i++) image[i] = (uint8_t)(255.0F * white[i] + 0.5F);
 }
 

