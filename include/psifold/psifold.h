@@ -2,7 +2,9 @@
 #ifndef PSIFOLD_H
 #define PSIFOLD_H
 
+#include <psifold/agent.h>
 #include <psifold/base.h>
 #include <psifold/data.h>
+#include <psifold/env.h>
 
 #endif
