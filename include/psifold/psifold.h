@@ -6,5 +6,6 @@
 #include <psifold/base.h>
 #include <psifold/data.h>
 #include <psifold/env.h>
+#include <psifold/mdp.h>
 
 #endif
