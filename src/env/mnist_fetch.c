@@ -112,11 +112,31 @@ static psi_status wait_for(psi_ctx *ctx, pid_t child, int *exit_code)
     }
 }
 
+// Whether $PATH leads to a program of this name.
+static bool is_installed(const char *program)
+{
+    const char *folders = getenv("PATH");
+    char path[ENV_PATH_SIZE];
+    while (folders) {
+        const size_t length = strcspn(folders, ":");
+        const int n = snprintf(path, sizeof path, "%.*s/%s", (int)length, folders, program);
+        if (n > 0 && (size_t)n < sizeof path && access(path, X_OK) == 0) return true;
+        folders = folders[length] ? folders + length + 1 : NULL;
+    }
+    return false;
+}
+
 // Runs a program found in $PATH inside folder, what it prints going to the file log there.
 static psi_status run_in(psi_ctx *ctx, const char *folder, char *const arguments[], int *exit_code)
 {
     pid_t child;
     posix_spawn_file_actions_t actions;
+    if (!is_installed(arguments[0])) {
+        return FAIL(ctx, PSI_EMISSING,
+                    "%s is not installed: install it, or put the MNIST files into the cache folder "
+                    "by hand",
+                    arguments[0]);
+    }
     int failed = posix_spawn_file_actions_init(&actions);
     if (failed) return FAIL(ctx, PSI_ENOMEM, "no memory to start %s", arguments[0]);
     failed = posix_spawn_file_actions_addchdir_np(&actions, folder);
@@ -130,12 +150,6 @@ static psi_status run_in(psi_ctx *ctx, const char *folder, char *const arguments
     if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, 1, 2);
     if (!failed) failed = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (failed == ENOENT) {
-        return FAIL(ctx, PSI_EMISSING,
-                    "%s is not installed: install it, or put the MNIST files into the cache folder "
-                    "by hand",
-                    arguments[0]);
-    }
     if (failed)
         return FAIL(ctx, PSI_EIO, "%s cannot be started: %s", arguments[0], strerror(failed));
     return wait_for(ctx, child, exit_code);
