@@ -13,7 +13,7 @@
 
 enum { AGENT_STREAM_ACTIONS = 0x61677401 };
 enum {
-    BLOCK = 64,
+    BLOCK = 32,
     FIRST_ROOM = 256
 }; // episodes in a block; steps an episode has room for at first
 

@@ -82,15 +82,9 @@ static void lock_observe(const psi_env *env, env_lane *lane, void *observation)
         memcpy(observation, &number, sizeof number);
         return;
     }
-    // all images are asked for before the first is copied: they lie far apart in memory
-    const uint8_t *source[PSI_MAX_DIALS];
-    for (int i = 0; i < env->task.dials; i++) {
-        source[i] = env_digits_pick(env->images, lane->digit[i], &lane->paint);
-        for (size_t at = 0; at < ENV_DIGIT_BYTES; at += 64) __builtin_prefetch(source[i] + at);
-    }
     uint8_t *image = observation;
     for (int i = 0; i < env->task.dials; i++) {
-        memcpy(image, source[i], ENV_DIGIT_BYTES);
+        memcpy(image, env_digits_pick(env->images, lane->digit[i], &lane->paint), ENV_DIGIT_BYTES);
         image += ENV_DIGIT_BYTES;
     }
 }
