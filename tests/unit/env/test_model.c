@@ -45,7 +45,7 @@ static double expected_steps(const psi_task_exact *model, bool best)
         change = 0.0;
         for (size_t s = 0; s < model->n_states; s++) {
             if (model->terminal[s]) continue;
-            double mean = 0.0, least = INFINITY;
+            double mean = 0.0, least = HUGE_VAL;
             for (size_t a = 0; a < model->n_actions; a++) {
                 const size_t row = s * model->n_actions + a;
                 double value = 1.0;
