@@ -76,6 +76,13 @@ SEEN int rename(const char *from, const char *to)
     return refuse() ? -1 : real(from, to);
 }
 
+SEEN int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    int (*real)(int, const char *, int, const char *, unsigned);
+    find("renameat2", &real);
+    return refuse() ? -1 : real(from_folder, from, to_folder, to, flags);
+}
+
 __attribute__((destructor)) static void tell(void)
 {
     const char *path = getenv("FAIL_WRITE_COUNT");
