@@ -2,15 +2,30 @@
 #include "cli/bench.h"
 #include "cli/commands.h"
 
+#include "base/file.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 typedef psi_status benchmark(psi_ctx *ctx, json_t *results);
 
+static psi_status in_temporary_folder(psi_ctx *ctx, json_t *results)
+{
+    const char *parent = getenv("TMPDIR");
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s/psifold-bench-XXXXXX", parent ? parent : "/tmp");
+    if (!mkdtemp(folder)) return FAIL(ctx, PSI_EIO, "%s: cannot make the folder", folder);
+    const psi_status status = bench_data(ctx, folder, results);
+    base_remove(folder);
+    return status;
+}
+
 static const struct {
-    const char *name, *what;
+    const char *name;
     benchmark *run;
 } BENCHMARKS[] = {
-    {"env", "steps of the tasks", bench_env},
+    {"data", in_temporary_folder},
+    {"env", bench_env},
 };
 
 static void print_figures(cli_call *cli, const char *name, json_t *figures)
