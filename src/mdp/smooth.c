@@ -86,7 +86,7 @@ done:
 }
 
 // How sure smoothing must be of a row's own label for the next estimate. A label that the chain
-// gave a chance of a quarter is enough: its posterior is ρ/(ρ + 3), with ρ the odds of a label
+// gave a chance of one in twenty is enough: its posterior is ρ/(ρ + 19), with ρ the odds of a label
 // being itself to being one of the others. With many latent states that is above keep and changes
 // nothing; with few it is not, and leaving such rows out would thin the rarer successors of
 // stochastic rows, pass after pass, until one is left.
