@@ -70,11 +70,11 @@ static void augment(matching *m, int32_t root)
             const double slack = -weight->value[i] - m->row_dual[row] - m->column_dual[column];
             heap_push(m, (heap_entry){at + slack, column, row});
         }
-        heap_entry next = {INFINITY, -1, -1};
+        heap_entry next = {HUGE_VAL, -1, -1};
         while (m->heap_size > 0) {
             next = heap_pop(m);
             if (m->distance[next.column] < 0.0) break;
-            next.distance = INFINITY;
+            next.distance = HUGE_VAL;
         }
         if (next.distance >= best_alone) {
             at = best_alone;

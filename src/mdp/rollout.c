@@ -175,7 +175,7 @@ static void judge_episode(judging *work, belief *b, size_t e)
     const psi_paths *paths = work->paths;
     const uint64_t begin = paths->episode_offsets[e], end = paths->episode_offsets[e + 1];
     const int32_t first = paths->labels[begin + e];
-    work->error[e] = NAN;
+    work->error[e] = (double)NAN;
     belief_clear(b);
     if (work->beliefs) {
         const double *start = work->beliefs + e * paths->n_latent;

@@ -134,7 +134,7 @@ static void test_exact_model_has_no_error(void **state)
               psi_sequence_errors(ctx, latent, &w.paths, beliefs, PSI_ROLLOUT_SOFT, other, &soft));
     assert_int_equal(soft.judged, 300);
     assert_memory_equal(first + 1, other + 1, sizeof first - sizeof *first);
-    beliefs[7] = NAN;
+    beliefs[7] = (double)NAN;
     assert_status(
         ctx, psi_sequence_errors(ctx, latent, &w.paths, beliefs, PSI_ROLLOUT_SOFT, other, &soft),
         PSI_EDATA);

@@ -377,7 +377,7 @@ static void test_refused(void **state)
     likelihood[17] = NAN;
     assert_status(ctx, psi_smooth(ctx, &w.paths, &options, labels, NULL, NULL), PSI_ENUMERIC);
     test_assert_error_says(ctx, "row 1");
-    for (size_t i = 0; i < 12 * 16; i++) likelihood[i] = (float)-INFINITY; // says nothing
+    for (size_t i = 0; i < 12 * 16; i++) likelihood[i] = (float)-HUGE_VAL; // says nothing
     emissions.every_row = true;
     assert_ok(ctx, psi_smooth(ctx, &w.paths, &options, labels, NULL, NULL));
     options = psi_smooth_defaults();
