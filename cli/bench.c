@@ -26,6 +26,7 @@ static const struct {
 } BENCHMARKS[] = {
     {"data", in_temporary_folder},
     {"env", bench_env},
+    {"mdp", bench_mdp},
 };
 
 static void print_figures(cli_call *cli, const char *name, json_t *figures)
@@ -47,7 +48,8 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         .name = "bench",
         .arguments = "WHAT",
         .summary = "Measures psifold on this machine",
-        .text = "WHAT is env (steps of the tasks), data (reading and batching), or all.\n"
+        .text = "WHAT is data (reading and batching), env (steps of the tasks), mdp (counts, smoothing,\n"
+                "planning), or all.\n"
                 "bench/README.md has the figures that were reached and the peers beside them.",
         .example = "psifold bench env --json"};
     const char *arguments[CLI_MAX_ARGUMENTS];

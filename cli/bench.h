@@ -13,5 +13,6 @@
 psi_status bench_data(psi_ctx *ctx, const char *folder, json_t *results);
 
 psi_status bench_env(psi_ctx *ctx, json_t *results);
+psi_status bench_mdp(psi_ctx *ctx, json_t *results);
 
 #endif
