@@ -1,7 +1,7 @@
 """Our ONNX and safetensors files in other people's hands: onnx's checker and shape inference,
 onnxruntime, the safetensors package.
 
-PSIFOLD_TOOLS names the folder in which the helper program nn_tool was built."""
+nn_tool, which writes them, is in the folder PSIFOLD_TOOLS, or beside PSI_TOOL."""
 import os
 import subprocess
 
@@ -10,7 +10,8 @@ import onnx
 import onnxruntime
 import pytest
 
-TOOL = os.path.join(os.environ["PSIFOLD_TOOLS"], "nn_tool")
+TOOLS = os.environ.get("PSIFOLD_TOOLS") or os.path.dirname(os.environ["PSI_TOOL"])
+TOOL = os.path.join(TOOLS, "nn_tool")
 
 
 @pytest.fixture(scope="module")
