@@ -7,5 +7,6 @@
 #include <psifold/data.h>
 #include <psifold/env.h>
 #include <psifold/mdp.h>
+#include <psifold/nn.h>
 
 #endif
