@@ -206,6 +206,11 @@ static psi_status find_layout(hdf5_archive *self, hid_t dataset, hid_t creation,
     }
     const psi_status status = data_check_extent(archive->ctx, archive, array->name, total);
     if (status != PSI_OK) return status;
+    // libhdf5 1.10 believes the shape and reads past the end of a compact array that is shorter.
+    if (H5Pget_layout(creation) == H5D_COMPACT && H5Dget_storage_size(dataset) < total) {
+        return FAIL(archive->ctx, PSI_EFORMAT, "%s: %s is shorter than its shape says",
+                    archive->path, array->name);
+    }
     if (!self->raw || total == 0 || array->element.kind == DATA_OTHER) return PSI_OK;
     if (H5Pget_layout(creation) == H5D_CHUNKED && H5Pget_nfilters(creation) == 0) {
         return find_chunks(self, dataset, creation, array);
