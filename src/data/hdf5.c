@@ -88,13 +88,11 @@ data_node data_hdf5_node(data_archive *archive, const char *name)
     hdf5_archive *self = (hdf5_archive *)archive;
     data_node node = DATA_NO_NODE;
     const data_hdf5_quiet quiet = data_hdf5_enter();
-    if (path_exists(self->file, name)) {
-        const hid_t object = H5Oopen(self->file, name, self->access);
-        const H5I_type_t type = object > 0 ? H5Iget_type(object) : H5I_BADID;
-        if (type == H5I_DATASET) node = DATA_ARRAY;
-        if (type == H5I_GROUP) node = DATA_GROUP;
-        if (object > 0) H5Oclose(object);
-    }
+    const hid_t object = H5Oopen(self->file, name, self->access);
+    const H5I_type_t type = object > 0 ? H5Iget_type(object) : H5I_BADID;
+    if (type == H5I_DATASET) node = DATA_ARRAY;
+    if (type == H5I_GROUP) node = DATA_GROUP;
+    if (object > 0) H5Oclose(object);
     data_hdf5_leave(quiet);
     return node;
 }
@@ -283,12 +281,12 @@ static psi_status hdf5_describe(data_archive *archive, const char *name, data_ar
     psi_status status = base_copy_text(archive->ctx, name, &array->name);
     if (status != PSI_OK) return status;
     const data_hdf5_quiet quiet = data_hdf5_enter();
-    const bool there = path_exists(self->file, name);
-    const hid_t dataset = there ? H5Dopen2(self->file, name, self->access) : -1;
+    const hid_t dataset = H5Dopen2(self->file, name, self->access);
     if (dataset > 0) {
         status = describe_dataset(self, dataset, array);
         H5Dclose(dataset);
     } else {
+        const bool there = path_exists(self->file, name);
         status = FAIL(archive->ctx, there ? PSI_EFORMAT : PSI_EDATA, "%s: %s %s", archive->path,
                       name, there ? "cannot be opened as an array" : "is missing");
     }
