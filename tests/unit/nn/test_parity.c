@@ -93,7 +93,7 @@ static void set_tensors(parity *p, bool hash_statistics)
         const size_t n = psi_shape_size(&info.shape);
         psi_real *values = malloc(n * sizeof *values);
         for (size_t i = 0; i < n; i++) {
-            double value = (float)start_value(p, &info, t, i);
+            double value = (double)(float)start_value(p, &info, t, i);
             const double u = uniform(p->seed + 1, t, i);
             if (hash_statistics && ends_with(info.name, "running_mean")) value = (2 * u - 1) * 0.2;
             if (hash_statistics && ends_with(info.name, "running_var")) value = 0.5 + u;
@@ -179,7 +179,29 @@ static double torch_error(const parity *p, const char *name)
     return number(p, key);
 }
 
-// The whole tensor by its sketch, and its kept elements one by one.
+// |got − exact| / |exact| over the whole tensor, as its sketch estimates it: to 9 % (one standard
+// deviation).
+static double sketched_error(const parity *p, size_t tensor, const char *name, const psi_real *got,
+                             size_t n)
+{
+    char key[128];
+    double sketch[64] = {0}, difference = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (got[i] == 0) continue;
+        const uint64_t signs = hashed(p->seed + 2, tensor, i);
+        for (size_t j = 0; j < 64; j++)
+            sketch[j] += signs >> j & 1 ? (double)got[i] : -(double)got[i];
+    }
+    snprintf(key, sizeof key, "%.100s.sketch", name);
+    const double *exact = numbers(p, key);
+    for (size_t j = 0; j < 64; j++) {
+        difference += (sketch[j] / 8 - exact[j]) * (sketch[j] / 8 - exact[j]);
+    }
+    snprintf(key, sizeof key, "%.100s.norm", name);
+    return sqrt(difference) / number(p, key);
+}
+
+// A small tensor is in the fixture as a whole; of a large one, some elements and a sketch.
 static void check_gradient(const parity *p, size_t tensor, const psi_tensor_info *info,
                            int *failures)
 {
@@ -188,35 +210,29 @@ static void check_gradient(const parity *p, size_t tensor, const psi_tensor_info
     psi_real *got = malloc(n * sizeof *got);
     assert_ok(p->ctx, psi_work_gradient(p->ctx, p->net, p->work, tensor, got));
     snprintf(name, sizeof name, "gradient.%s", info->name);
-    snprintf(key, sizeof key, "%s.norm", name);
-    const double norm = number(p, key), allowed = 4 * torch_error(p, name);
-    double sketch[64] = {0}, difference = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (got[i] == 0) continue;
-        const uint64_t signs = hashed(p->seed + 2, tensor, i);
-        for (size_t j = 0; j < 64; j++)
-            sketch[j] += signs >> j & 1 ? (double)got[i] : -(double)got[i];
-    }
-    snprintf(key, sizeof key, "%s.sketch", name);
-    const double *exact = numbers(p, key);
-    for (size_t j = 0; j < 64; j++) {
-        difference += (sketch[j] / 8 - exact[j]) * (sketch[j] / 8 - exact[j]);
-    }
-    expect(failures, name, norm > 0 ? sqrt(difference) / norm : sqrt(difference), allowed + 1e-7);
+    const double allowed = 4 * torch_error(p, name) + 1e-7;
     snprintf(key, sizeof key, "%s.positions", name);
     const nn_named_tensor *positions = nn_safetensors_find(p->file, key);
     snprintf(key, sizeof key, "%s.values", name);
     const double *values = numbers(p, key);
+    if (positions->dim[0] == n) {
+        expect(failures, name, relative_error(got, values, n), allowed);
+    } else {
+        // three standard deviations of the estimate are allowed for
+        expect(failures, name, sketched_error(p, tensor, name, got, n), 1.27 * allowed);
+    }
+    snprintf(key, sizeof key, "%s.norm", name);
+    const double norm = number(p, key);
     for (size_t i = 0; i < positions->dim[0]; i++) {
         const int64_t at = ((const int64_t *)positions->data)[i];
         if (values[i] == 0) assert_true(got[at] == 0); // a dead weight has no gradient at all
-        expect(failures, key, fabs((double)got[at] - values[i]), (allowed + 1e-6) * norm);
+        expect(failures, name, fabs((double)got[at] - values[i]), (allowed + 1e-6) * norm);
     }
     free(got);
 }
 
 static void check_statistics(const parity *p, size_t tensor, const psi_tensor_info *info,
-                             int *failures)
+                             double bound, int *failures)
 {
     char name[96];
     const size_t n = psi_shape_size(&info->shape);
@@ -224,7 +240,7 @@ static void check_statistics(const parity *p, size_t tensor, const psi_tensor_in
     assert_ok(p->ctx, psi_net_tensor_get(p->ctx, p->net, tensor, got));
     snprintf(name, sizeof name, "running.%s", info->name);
     expect(failures, name, relative_error(got, numbers(p, name), n),
-           fmax(4 * torch_error(p, name), 1e-6));
+           fmax(4 * torch_error(p, name), bound / 10));
     free(got);
 }
 
@@ -253,7 +269,7 @@ static void check_first_step(parity *p, double output_bound, int *failures)
         if (info.trained)
             check_gradient(p, t, &info, failures);
         else if (!ends_with(info.name, "tracked"))
-            check_statistics(p, t, &info, failures);
+            check_statistics(p, t, &info, output_bound, failures);
     }
     free(d_outputs);
 }
@@ -275,26 +291,26 @@ static void check_predictions(parity *p, double bound, int *failures)
 }
 
 // Losses drift apart because Adam's first steps have the size of the learning rate whatever the
-// gradient's: PyTorch's own float32 run says how far.
+// gradient's: PyTorch's own float32 runs say how far.
 static void check_losses(parity *p, const char *name, double rate, int *failures)
 {
     char key[32];
-    snprintf(key, sizeof key, "%s.torch", name);
-    const double *exact = numbers(p, name), *torch = numbers(p, key);
+    snprintf(key, sizeof key, "%s.drift", name);
+    const double *exact = numbers(p, name), *drift = numbers(p, key);
     const psi_labels labels = {.actions = p->actions, .targets = p->targets};
     psi_adam *adam;
     set_tensors(p, false);
     assert_ok(p->ctx, psi_adam_new(p->ctx, p->net, NULL, &adam));
-    double drift = 0;
+    double farthest = 0;
     for (size_t step = 0; step < note(p, "steps"); step++) {
         double loss;
         assert_ok(p->ctx, psi_net_train_step(p->ctx, p->net, p->work, adam, p->inputs, &labels,
                                              p->batch, rate, &loss));
-        drift = fmax(drift, fabs(torch[step] - exact[step]));
+        farthest = fmax(farthest, drift[step]);
         char what[64];
         snprintf(what, sizeof what, "%s, step %zu (%.6f, exactly %.6f)", name, step, loss,
                  exact[step]);
-        expect(failures, what, fabs(loss - exact[step]), 10 * drift + 1e-4 * exact[0]);
+        expect(failures, what, fabs(loss - exact[step]), 4 * farthest + 1e-4 * exact[0]);
     }
     psi_adam_free(p->ctx, adam);
 }
