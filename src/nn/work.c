@@ -2,6 +2,8 @@
 // counting, then for real.
 #include "nn/work.h"
 
+#include "nn/memory.h"
+
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/threads.h"
@@ -125,7 +127,7 @@ static psi_status make_threads(psi_ctx *ctx, psi_work *work)
         nn_thread_work *thread = &work->thread[t];
         layout count = {0};
         lay_out_thread(work, &count, thread);
-        TRY(base_alloc_zero(ctx, count.used, 1, &thread->memory));
+        TRY(nn_alloc_large(ctx, count.used, 1, &thread->memory));
         layout placed = {.base = thread->memory};
         lay_out_thread(work, &placed, thread);
         work->bytes += count.used;
@@ -168,7 +170,7 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     TRY(base_alloc_zero(ctx, widest, sizeof(real), &work->zeros));
     TRY(base_alloc(ctx, widest, sizeof(real), &work->ones));
     for (size_t c = 0; c < widest; c++) work->ones[c] = 1;
-    TRY(base_alloc(ctx, arch->n_parameters, sizeof(real), &work->folded));
+    TRY(nn_alloc_large(ctx, arch->n_parameters, sizeof(real), &work->folded));
     work->bytes +=
         (arch->n_parameters + work->max_batch * (arch->n_features + 2 * n_outputs)) * sizeof(real);
     *out = work;
