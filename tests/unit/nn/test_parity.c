@@ -178,7 +178,8 @@ static double torch_error(const parity *p, const char *name)
     return number(p, key);
 }
 
-// The whole tensor by its sketch, and its kept elements one by one.
+// The whole tensor by its sketch, which estimates its error to 9 % (one standard deviation; three
+// are allowed for), and its kept elements one by one.
 static void check_gradient(const parity *p, size_t tensor, const psi_tensor_info *info,
                            int *failures)
 {
@@ -201,7 +202,8 @@ static void check_gradient(const parity *p, size_t tensor, const psi_tensor_info
     for (size_t j = 0; j < 64; j++) {
         difference += (sketch[j] / 8 - exact[j]) * (sketch[j] / 8 - exact[j]);
     }
-    expect(failures, name, norm > 0 ? sqrt(difference) / norm : sqrt(difference), allowed + 1e-7);
+    expect(failures, name, norm > 0 ? sqrt(difference) / norm : sqrt(difference),
+           1.27 * allowed + 1e-7);
     snprintf(key, sizeof key, "%s.positions", name);
     const nn_named_tensor *positions = nn_safetensors_find(p->file, key);
     snprintf(key, sizeof key, "%s.values", name);
@@ -215,7 +217,7 @@ static void check_gradient(const parity *p, size_t tensor, const psi_tensor_info
 }
 
 static void check_statistics(const parity *p, size_t tensor, const psi_tensor_info *info,
-                             int *failures)
+                             double bound, int *failures)
 {
     char name[96];
     const size_t n = psi_shape_size(&info->shape);
@@ -223,7 +225,7 @@ static void check_statistics(const parity *p, size_t tensor, const psi_tensor_in
     assert_ok(p->ctx, psi_net_tensor_get(p->ctx, p->net, tensor, got));
     snprintf(name, sizeof name, "running.%s", info->name);
     expect(failures, name, relative_error(got, numbers(p, name), n),
-           fmax(4 * torch_error(p, name), 1e-6));
+           fmax(4 * torch_error(p, name), bound / 10));
     free(got);
 }
 
@@ -252,7 +254,7 @@ static void check_first_step(parity *p, double output_bound, int *failures)
         if (info.trained)
             check_gradient(p, t, &info, failures);
         else if (!ends_with(info.name, "tracked"))
-            check_statistics(p, t, &info, failures);
+            check_statistics(p, t, &info, output_bound, failures);
     }
     free(d_outputs);
 }
@@ -330,8 +332,8 @@ static void check_case(const char *name, int threads, bool exact, const char *ke
     }
 #define CASES(X)                                                                                   \
     X(mlp_2)                                                                                       \
-    X(cnn_3x28x28) X(cnn_4x84x84) X(cnn_1x9x13) X(resnet18_3x28x28) X(resnet18_3x64x64)            \
-        X(resnet18_1x9x13)
+    X(cnn_3x28x28)                                                                                 \
+    X(cnn_4x84x84) X(cnn_1x9x13) X(resnet18_3x28x28) X(resnet18_3x64x64) X(resnet18_1x9x13)
 CASES(CASE)
 
 int main(void)
