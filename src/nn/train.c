@@ -195,8 +195,8 @@ static psi_status judge(psi_ctx *ctx, psi_training *training, double *loss, doub
             weight += (double)labels.weights[i];
         }
     }
-    *loss = weight > 0 ? total / weight : NAN;
-    *accuracy = weight > 0 ? right / weight : NAN;
+    *loss = weight > 0 ? total / weight : (double)NAN;
+    *accuracy = weight > 0 ? right / weight : (double)NAN;
 done:
     return status;
 }
