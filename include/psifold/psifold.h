@@ -4,5 +4,6 @@
 
 #include <psifold/base.h>
 #include <psifold/data.h>
+#include <psifold/nn.h>
 
 #endif
