@@ -173,6 +173,14 @@ static void unknown_option(const parsing *parser, const char *word)
     }
 }
 
+static bool has_option(const parsing *parser, const char *name)
+{
+    for (size_t i = 0; i < parser->n; i++) {
+        if (strcmp(parser->option[i].name, name) == 0) return true;
+    }
+    return false;
+}
+
 // Hands the options to getopt_long, which knows abbreviations, --name=value and "--".
 static psi_status parse_options(parsing *parser, int argc, char **argv)
 {
@@ -184,8 +192,8 @@ static psi_status parse_options(parsing *parser, int argc, char **argv)
         const bool flag = option->kind == CLI_FLAG;
         table[n++] = (struct option){option->name, flag ? no_argument : required_argument, NULL,
                                      FIRST_LONG + (int)i};
-        if (flag) {
-            snprintf(negated[i], sizeof negated[i], "no-%s", option->name);
+        snprintf(negated[i], sizeof negated[i], "no-%s", option->name);
+        if (flag && !has_option(parser, negated[i])) {
             table[n++] = (struct option){negated[i], no_argument, NULL, NEGATED + (int)i};
         }
         if (option->letter) {

@@ -12,9 +12,14 @@
 extern "C" {
 #endif
 
-// Where observations come from: memory, a mapped file, or a chunked or JPEG-compressed file that is
-// decoded as it is read. All rows have one type and shape.
+// Where observations come from: memory, or a contiguous, chunked or JPEG-compressed file that is
+// read and decoded as rows are asked for. All rows have one type and shape.
 typedef struct psi_observations psi_observations;
+
+// Over count rows in the caller's memory, which must outlive it. *out belongs to the caller.
+PSI_API psi_status psi_observations_over(psi_ctx *ctx, psi_dtype dtype, const psi_shape *shape,
+                                         size_t count, const void *data, psi_observations **out);
+PSI_API void psi_observations_free(psi_ctx *ctx, psi_observations *observations);
 
 PSI_API size_t psi_observations_count(const psi_observations *observations);
 PSI_API psi_dtype psi_observations_dtype(const psi_observations *observations);
@@ -23,7 +28,7 @@ PSI_API size_t psi_observations_row_bytes(const psi_observations *observations);
 
 // Copies rows[0 … n) one after the other to out (n · row_bytes), in parallel on the context's
 // threads. Returns PSI_ESHAPE for a row that does not exist, PSI_EIO or PSI_EFORMAT if the file
-// behind it cannot be read.
+// behind it cannot be read. Two threads may gather at once, each with a context of its own.
 PSI_API psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observations,
                                            const uint64_t *rows, size_t n, void *out);
 
@@ -56,7 +61,7 @@ static inline size_t psi_row(size_t episode, size_t transition)
 typedef struct psi_read_options {
     const char *observation_key; // which entry of a Dict observation; NULL if there is only one
     size_t memory_limit;         // observations above this many bytes stay in the file; 0: half of
-                                 // the machine's free memory
+                                 // the memory the machine has available; 1: all stay there
 } psi_read_options;
 
 // Reads a data set: a Minari folder or file, D4RL or d3rlpy HDF5, or .npz, recognised from its
@@ -65,6 +70,46 @@ typedef struct psi_read_options {
 PSI_API psi_status psi_trajectories_read(psi_ctx *ctx, const char *path,
                                          const psi_read_options *options, psi_trajectories **out);
 PSI_API void psi_trajectories_free(psi_ctx *ctx, psi_trajectories *trajectories);
+
+// Checks that trajectories do not contradict themselves: offsets, lengths, finite rewards, actions
+// below A, and exactly how every episode ended. Returns PSI_EDATA with a sentence that names name
+// (of the file), episode and field. Every reader and collector has done this already. O(N).
+PSI_API psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *trajectories,
+                                          const char *name);
+
+// PSI_EDATA if all rewards are one and the same number: every state then predicts every reward
+// sequence, and there is nothing to be told apart. O(N).
+PSI_API psi_status psi_trajectories_learnable(psi_ctx *ctx, const psi_trajectories *trajectories,
+                                              const char *name);
+
+enum { PSI_SUMMARY_REWARDS = 64 };
+
+typedef struct psi_reward_count {
+    double value;
+    uint64_t count;
+} psi_reward_count;
+
+// What is in a data set, and what is wrong with it.
+typedef struct psi_summary {
+    size_t n_rewards; // distinct values, in ascending order; 0 if more than PSI_SUMMARY_REWARDS
+    psi_reward_count rewards[PSI_SUMMARY_REWARDS];
+    double reward_min, reward_max, reward_mean;
+    size_t n_actions, n_actions_never_taken;
+    const uint64_t *action_counts; // (n_actions)
+    size_t length_min, length_max;
+    double length_mean;
+    size_t n_terminated, n_truncated, n_final_missing;
+    size_t observation_bytes; // what all observations take in memory …
+    bool in_memory;           // … and whether they are there
+    size_t memory_bytes;      // what the data set needs in memory as it was read
+    size_t n_problems;        // sentences, the weightiest first
+    const char *const *problems;
+} psi_summary;
+
+// O(N), and reads every observation of floating-point type once. *out belongs to the caller.
+PSI_API psi_status psi_trajectories_summary(psi_ctx *ctx, const psi_trajectories *trajectories,
+                                            psi_summary **out);
+PSI_API void psi_summary_free(psi_ctx *ctx, psi_summary *summary);
 
 // What trajectories are made of, to be known before the first one is written.
 typedef struct psi_episode_spec {
@@ -94,7 +139,7 @@ typedef struct psi_writer psi_writer;
 PSI_API psi_status psi_writer_open(psi_ctx *ctx, const char *path, const psi_episode_spec *spec,
                                    bool replace, psi_writer **out);
 PSI_API psi_status psi_writer_add(psi_writer *writer, const psi_episode *episode);
-PSI_API psi_status psi_writer_commit(psi_writer *writer); // the writer is gone afterwards
+PSI_API psi_status psi_writer_commit(psi_writer *writer); // gone afterwards, also on failure
 PSI_API void psi_writer_discard(psi_writer *writer);      // NULL is fine
 
 // The same, into memory.
@@ -103,7 +148,8 @@ typedef struct psi_collector psi_collector;
 PSI_API psi_status psi_collector_new(psi_ctx *ctx, const psi_episode_spec *spec,
                                      psi_collector **out);
 PSI_API psi_status psi_collector_add(psi_collector *collector, const psi_episode *episode);
-PSI_API psi_status psi_collector_finish(psi_collector *collector, psi_trajectories **out);
+PSI_API psi_status psi_collector_finish(psi_collector *collector,
+                                        psi_trajectories **out); // gone afterwards
 PSI_API void psi_collector_discard(psi_collector *collector);
 
 #ifdef __cplusplus

@@ -2,8 +2,11 @@
 #ifndef PSIFOLD_H
 #define PSIFOLD_H
 
+#include <psifold/agent.h>
 #include <psifold/base.h>
 #include <psifold/data.h>
+#include <psifold/env.h>
+#include <psifold/mdp.h>
 #include <psifold/nn.h>
 
 #endif

@@ -177,7 +177,7 @@ psi_status base_output_commit(base_output *output)
         } else if (rename_folder(output) != 0) {
             status = fail_on(ctx, "put in place", output->target);
         }
-    } else if (fsync(output->fd) != 0) {
+    } else if (sync_path(output->temporary) != 0) { // another library may have replaced the file
         status = fail_on(ctx, "bring to disk", output->target);
     } else if (rename(output->temporary, output->target) != 0) {
         status = fail_on(ctx, "put in place", output->target);

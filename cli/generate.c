@@ -1,0 +1,128 @@
+// psifold generate: trajectories of a built-in task under uniformly random actions.
+#include "cli/commands.h"
+
+#include "base/progress.h"
+
+#include <string.h>
+
+enum { MAX_TASK_OPTIONS = 32 };
+
+// The task's own options, as the command line left them: those that were given are not NULL.
+typedef struct task_options {
+    const psi_task_option *known;
+    size_t n;
+    const char *text[MAX_TASK_OPTIONS];
+    bool flag[MAX_TASK_OPTIONS];
+} task_options;
+
+static psi_status make_task(cli_call *cli, const char *name, const char *preset,
+                            const task_options *options, psi_task *task)
+{
+    psi_status status = psi_task_defaults(cli->ctx, name, preset, task);
+    for (size_t i = 0; status == PSI_OK && i < options->n; i++) {
+        const psi_task_option *option = &options->known[i];
+        if (option->argument && options->text[i]) {
+            status = psi_task_set(cli->ctx, task, option->name, options->text[i]);
+        } else if (!option->argument && options->flag[i]) {
+            status = psi_task_set(cli->ctx, task, option->name, NULL);
+        }
+    }
+    return status == PSI_OK ? psi_task_check(cli->ctx, task) : status;
+}
+
+typedef struct sink {
+    psi_writer *writer;
+    base_progress progress;
+    psi_collect_result count;
+    uint64_t episodes; // delivered so far
+} sink;
+
+static psi_status deliver(void *user, const psi_episode *episode)
+{
+    sink *to = user;
+    const psi_status status = psi_writer_add(to->writer, episode);
+    return status == PSI_OK ? base_progress_at(&to->progress, ++to->episodes) : status;
+}
+
+static psi_status report(cli_call *cli, const char *path, const psi_task *task,
+                         const psi_collect_result *made, double seconds)
+{
+    psi_status status = PSI_OK;
+    char episodes[CLI_NUMBER], transitions[CLI_NUMBER], duration[CLI_NUMBER];
+    const double mean = (double)made->steps / (double)made->episodes;
+    cli_print(cli, "%s: %s episodes of %s, %s transitions, mean length %.1f, in %s", path,
+              cli_count(episodes, made->episodes), psi_task_name(task->kind),
+              cli_count(transitions, made->steps), mean, cli_duration(duration, seconds));
+    TRY(cli_set(cli, "path", json_string(path)));
+    TRY(cli_set(cli, "task", json_string(psi_task_name(task->kind))));
+    TRY(cli_set(cli, "episodes", json_integer((json_int_t)made->episodes)));
+    TRY(cli_set(cli, "transitions", json_integer((json_int_t)made->steps)));
+    TRY(cli_set(cli, "terminated", json_integer((json_int_t)made->terminated)));
+    TRY(cli_set(cli, "mean_length", json_real(mean)));
+    TRY(cli_set(cli, "seconds", json_real(seconds)));
+done:
+    return status;
+}
+
+psi_status cli_generate(cli_call *cli, int argc, char **argv)
+{
+    psi_status status = PSI_OK;
+    const char *output = NULL, *preset = NULL;
+    size_t episodes = 1000;
+    bool replace = false;
+    task_options of_task = {0};
+    cli_option options[MAX_TASK_OPTIONS + 4] = {
+        {"output", 'o', "PATH", CLI_TEXT, &output,
+         "where to: a Minari folder, or an .npz file if the name ends like that"},
+        {"episodes", 0, "N", CLI_SIZE, &episodes, "how many"},
+        {"replace", 0, NULL, CLI_FLAG, &replace, "overwrite what is there"},
+        {"preset", 0, "NAME", CLI_TEXT, &preset,
+         "a variant of the task; 'psifold tasks' lists them"},
+    };
+    size_t n_options = 4;
+    of_task.known = psi_task_options(&of_task.n);
+    for (size_t i = 0; i < of_task.n; i++) {
+        const psi_task_option *known = &of_task.known[i];
+        void *into = known->argument ? (void *)&of_task.text[i] : (void *)&of_task.flag[i];
+        options[n_options++] = (cli_option){
+            known->name, 0,          known->argument, known->argument ? CLI_TEXT : CLI_FLAG,
+            into,        known->what};
+    }
+    const cli_usage usage = {
+        .name = "generate",
+        .arguments = "TASK",
+        .summary = "Writes trajectories of a built-in task, actions chosen at random",
+        .example = "psifold generate combination-lock --digits drawn --episodes 100 -o lock",
+        .options = options,
+        .n_options = n_options};
+    const char *arguments[CLI_MAX_ARGUMENTS];
+    sink made = {0};
+    psi_task task;
+    char description[PSI_TASK_JSON_SIZE], id[128];
+    TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    if (!output) {
+        status = FAIL(cli->ctx, PSI_EUSAGE, "generate needs -o PATH to know where to write");
+        goto done;
+    }
+    if (episodes == 0) {
+        status = FAIL(cli->ctx, PSI_EUSAGE, "--episodes must be at least 1");
+        goto done;
+    }
+    TRY(make_task(cli, arguments[0], preset, &of_task, &task));
+    TRY(psi_task_json(cli->ctx, &task, description));
+    snprintf(id, sizeof id, "psifold/%s/%s-v0", psi_task_name(task.kind), task.preset);
+    psi_episode_spec spec = psi_collect_spec(&task);
+    spec.name = id;
+    spec.task_options = description;
+    TRY(psi_writer_open(cli->ctx, output, &spec, replace, &made.writer));
+    made.progress = base_progress_start(cli->ctx, "generating", episodes);
+    TRY(psi_collect(cli->ctx, &task, episodes, cli->seed, deliver, &made, &made.count));
+    base_progress_end(&made.progress, episodes);
+    psi_writer *writer = made.writer;
+    made.writer = NULL;
+    TRY(psi_writer_commit(writer));
+    status = report(cli, output, &task, &made.count, base_seconds() - made.progress.started);
+done:
+    psi_writer_discard(made.writer);
+    return status;
+}

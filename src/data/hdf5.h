@@ -1,0 +1,27 @@
+// HDF5 files as archives of arrays, and what only HDF5 has: groups.
+#ifndef PSI_DATA_HDF5_H
+#define PSI_DATA_HDF5_H
+
+#include "data/archive.h"
+
+#include <hdf5.h>
+
+// The library keeps everything in global variables and prints its errors: whoever calls it does so
+// between these two, from any context and thread.
+typedef struct data_hdf5_quiet {
+    H5E_auto2_t function;
+    void *data;
+} data_hdf5_quiet;
+
+data_hdf5_quiet data_hdf5_enter(void);
+void data_hdf5_leave(data_hdf5_quiet quiet);
+
+typedef enum data_node { DATA_NO_NODE, DATA_ARRAY, DATA_GROUP } data_node;
+
+data_node data_hdf5_node(data_archive *archive, const char *name);
+
+// Calls visit for the names in a group, in their alphabetical order, until it returns false.
+psi_status data_hdf5_list(data_archive *archive, const char *group,
+                          bool (*visit)(void *user, const char *name), void *user);
+
+#endif
