@@ -1,0 +1,338 @@
+// psifold/mdp.h: finite models: partitions of states, tables of transitions, the linear successor
+// feature model (appendix A of the paper), planning, roll-outs, exact refinement and smoothing.
+//
+// Everything here works on tables and labels. Data, algorithm and result are kept apart: a
+// partition or a model is plain memory that can be looked at, and `check` says what is wrong with
+// it.
+#ifndef PSIFOLD_MDP_H
+#define PSIFOLD_MDP_H
+
+#include <psifold/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- partitions ---------------------------------------------------------------------------------
+
+// c: state → block, the paper's clustering. An ignored state has label −1 and belongs to no block.
+typedef struct psi_partition {
+    size_t n_states;
+    size_t n_blocks; // K; every block 0 … K−1 has a state
+    int32_t *label;  // (n_states) −1 … K−1
+} psi_partition;
+
+// Copies labels (NULL: all states in one block). The number of blocks is the largest label + 1.
+// Returns PSI_EDATA for a label below −1 or a block without a state. *out belongs to the caller.
+PSI_API psi_status psi_partition_new(psi_ctx *ctx, size_t n_states, const int32_t *labels,
+                                     psi_partition **out);
+PSI_API void psi_partition_free(psi_ctx *ctx, psi_partition *partition);
+
+// PSI_EDATA with a sentence unless every label is −1 … K−1 and every block has a state.
+PSI_API psi_status psi_partition_check(psi_ctx *ctx, const psi_partition *partition);
+
+// Renumbers the blocks in order of first appearance. With terminal (n_states) given, the block of
+// the terminal states comes first, as block 0; PSI_EDATA if it is not a block of its own.
+PSI_API psi_status psi_partition_canonical(psi_ctx *ctx, psi_partition *partition,
+                                           const uint8_t *terminal);
+
+// Splits every block by a key: s and s̃ stay together iff they were and key[s] = key[s̃]. The blocks
+// of the result are numbered in order of first appearance; ignored states stay ignored.
+PSI_API psi_status psi_partition_split(psi_ctx *ctx, psi_partition *partition, const int32_t *key);
+
+// Joins blocks: the states of block k go to block target[k] (K entries, −1: are ignored from now
+// on). Returns PSI_EDATA if the targets leave a block without a state.
+PSI_API psi_status psi_partition_join(psi_ctx *ctx, psi_partition *partition,
+                                      const int32_t *target);
+
+// Are the two the same up to the names of the blocks? O(n).
+PSI_API psi_status psi_partition_equal(psi_ctx *ctx, const psi_partition *a, const psi_partition *b,
+                                       bool *equal);
+
+// Definition 1: c is a sub-clustering of c* if c(s) ≠ c(s̃) ⟹ c*(s) ≠ c*(s̃), that is, if c* only
+// splits what c holds together. States ignored by either are left out.
+PSI_API psi_status psi_partition_is_subclustering(psi_ctx *ctx, const psi_partition *c,
+                                                  const psi_partition *c_star, bool *holds);
+
+// The share of states on which two partitions agree under the best one-to-one matching of their
+// blocks. Exact: a maximum-weight matching of the sparse table of common states, found by shortest
+// augmenting paths on integers. A state ignored by one of them counts as a disagreement; states
+// ignored by both are left out. O(n + K·nnz·log nnz) at worst, near O(n) for similar partitions.
+PSI_API psi_status psi_partition_agreement(psi_ctx *ctx, const psi_partition *a,
+                                           const psi_partition *b, double *share);
+
+// ---- finite models ------------------------------------------------------------------------------
+
+// A finite MDP, or the latent one {w_a, M_a}. Nothing follows a terminal state: its rows are empty.
+// An empty row of any other state says that this pair (s, a) was never seen.
+typedef struct psi_mdp {
+    size_t n_states, n_actions; // S, A
+    uint64_t *offsets;   // (S·A + 1) entries of row s·A + a: offsets[row] … offsets[row + 1]
+    int32_t *next;       // (nnz) ascending within a row
+    double *probability; // (nnz) p(s'|s,a) = M_a(s, s'); the rows sum to 1
+    double *reward;      // (S, A) E[r|s,a] = w_a(s)
+    uint8_t *terminal;   // (S)
+} psi_mdp;
+
+// From entries (row[i] = s·A + a, next[i], probability[i]) in any order; equal ones add up. reward
+// (S, A) and terminal (S) may be NULL: zeros. Checked as psi_mdp_check with unseen pairs allowed.
+PSI_API psi_status psi_mdp_from_entries(psi_ctx *ctx, size_t n_states, size_t n_actions,
+                                        size_t n_entries, const uint64_t *row, const int32_t *next,
+                                        const double *probability, const double *reward,
+                                        const uint8_t *terminal, psi_mdp **out);
+PSI_API void psi_mdp_free(psi_ctx *ctx, psi_mdp *mdp);
+
+// PSI_EDATA, naming state and action, unless rows are sorted and in range, probabilities are
+// positive and sum to 1 (to 1e-9), rewards are finite, terminal states have neither rewards nor
+// successors, and, if complete, every other pair (s, a) has a row.
+PSI_API psi_status psi_mdp_check(psi_ctx *ctx, const psi_mdp *mdp, bool complete);
+
+PSI_API bool psi_mdp_seen(const psi_mdp *mdp, size_t state, size_t action);
+PSI_API void psi_mdp_dense(const psi_mdp *mdp, size_t action, double *m); // M_a into (S, S)
+
+// The smallest of the largest probabilities of all rows: 1 for a deterministic model; smoothing is
+// worth less the smaller it is. 1 if nothing was seen.
+PSI_API double psi_mdp_smallest_row_maximum(const psi_mdp *mdp);
+
+// ---- labels along trajectories → latent model ---------------------------------------------------
+
+// The columns of trajectories with a latent state in the place of every observation. An episode of
+// L steps has L + 1 labels; those of episode e start at row offset[e] + e.
+typedef struct psi_paths {
+    size_t n_episodes, n_transitions; // E, N
+    size_t n_actions, n_latent;       // A, K
+    bool has_terminal;                // latent state 0 is the terminal one
+    const int32_t *labels;            // (N + E) −1 (ignored) … K−1
+    const int32_t *actions;           // (N)
+    const double *rewards;            // (N)
+    const uint64_t *episode_offsets;  // (E + 1)
+    const uint8_t *terminated;        // (E)
+} psi_paths;
+
+// PSI_EDATA, naming the episode, unless offsets, labels and actions are in range, rewards finite,
+// and, with has_terminal, latent state 0 stands exactly (or −1) at the ends of terminated episodes.
+PSI_API psi_status psi_paths_check(psi_ctx *ctx, const psi_paths *paths);
+
+// How often j followed (k, a). A transition counts if both its labels are kept; its reward counts
+// if the first one is.
+typedef struct psi_counts {
+    size_t n_latent, n_actions; // K, A
+    bool has_terminal;
+    uint64_t *offsets;      // (K·A + 1) as in psi_mdp
+    int32_t *next;          // (nnz)
+    double *count;          // (nnz) whole numbers
+    double *visits;         // (K, A) transitions counted, the sum of the row
+    double *rewards;        // (K, A) rewards counted
+    double *reward_sum;     // (K, A)
+    double *reward_scatter; // (K, A) Σ (r − w_a(k))²
+} psi_counts;
+
+// O(N + K·A). *out belongs to the caller.
+PSI_API psi_status psi_counts_new(psi_ctx *ctx, const psi_paths *paths, psi_counts **out);
+PSI_API void psi_counts_free(psi_ctx *ctx, psi_counts *counts);
+
+// Equations 20 and 21: w_a(k) = mean reward, M_a(k, j) = n(k,a,j) / Σ_j n(k,a,j). Pairs with fewer
+// than min_visits transitions (0 is taken as 1) count as unseen: an empty row; their w_a(k) is the
+// mean of the rewards that were seen, or 0. The terminal state's rows are empty.
+PSI_API psi_status psi_counts_model(psi_ctx *ctx, const psi_counts *counts, double min_visits,
+                                    psi_mdp **out);
+
+// ---- the linear successor feature model ---------------------------------------------------------
+
+// M̄ = mean of M_a over the actions seen in a state, F = (I − γM̄)⁻¹ (equation 22).
+typedef struct psi_lsfm {
+    size_t n_latent; // K
+    double gamma;
+    double *mean; // (K, K) M̄
+    double *f;    // (K, K) F
+} psi_lsfm;
+
+// O(K³) time, 2·K² doubles. PSI_EUSAGE unless 0 ≤ γ < 1.
+PSI_API psi_status psi_lsfm_new(psi_ctx *ctx, const psi_mdp *latent, double gamma, psi_lsfm **out);
+PSI_API void psi_lsfm_free(psi_ctx *ctx, psi_lsfm *lsfm);
+
+// F_a = I + γ M_a F into (K, K). A state in which a was never seen gets the row e_k.
+PSI_API psi_status psi_lsfm_action(psi_ctx *ctx, const psi_lsfm *lsfm, const psi_mdp *latent,
+                                   size_t action, double *f_a);
+
+// ψ(s,a) = e_c(s) + γ Fᵀ p(·|s,a) for n predictions p (n, K) of the next latent state into psi
+// (n, K). Equation 7 of the paper lacks the transpose: as rows it is ψ = e + γ p F. labels (n) may
+// be NULL: ψ without its first term.
+PSI_API psi_status psi_lsfm_predict(psi_ctx *ctx, const psi_lsfm *lsfm, size_t n,
+                                    const int32_t *labels, const double *p, double *psi);
+
+// The theorem's matching condition (equation 16): γ < ½ and 0 < ε_ψ < ⅔ (1 − γ/(1 − γ)).
+PSI_API bool psi_matching_condition(double gamma, double epsilon_sf);
+
+// Exact successor features of a finite MDP for φ(s) = e_c(s) and the uniform policy (equation 2),
+// into psi (S, A, K): Ψ̄ = (I − γP̄)⁻¹ Φ, ψ(s,a) = φ(s) + γ Σ p(s'|s,a) Ψ̄(s'). O(S³ + S²·K).
+PSI_API psi_status psi_successor_features(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c,
+                                          double gamma, double *psi);
+
+// Definition 2 on tables: how far a partition is from reward-predictive, as the largest
+// |w_aᵀ e_c(s) − E[r|s,a]| and the largest ‖F_aᵀ e_c(s) − ψ(s,a)‖₂ over all pairs.
+PSI_API psi_status psi_reward_predictive_error(psi_ctx *ctx, const psi_mdp *mdp,
+                                               const psi_partition *c, double gamma,
+                                               double *reward_error, double *sf_error);
+
+// ---- exact refinement ---------------------------------------------------------------------------
+
+// The MDP over the blocks: every row is the mean over the block's states. defect (may be NULL) gets
+// the largest difference between a state's row or reward and its block's: 0 up to rounding iff the
+// partition is a bisimulation. PSI_EDATA for ignored states, unseen pairs, or a block that mixes
+// terminal states with others.
+PSI_API psi_status psi_quotient(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c,
+                                psi_mdp **out, double *defect);
+
+// The coarsest bisimulation by signature refinement: terminal states, rewards and the probability
+// of entering each block are compared number by number, to tolerance (0: 1e-9; for rewards times
+// the largest of them). Independent of γ, ε and successor features.
+PSI_API psi_status psi_bisimulation(psi_ctx *ctx, const psi_mdp *mdp, double tolerance,
+                                    psi_partition **out);
+
+typedef enum psi_norm { PSI_L2, PSI_L1 } psi_norm; // the footnote's, and the proof's
+
+typedef struct psi_refine_options {
+    double gamma;          // .4: inside the theorem's condition
+    double epsilon_reward; // 0: 1e-9 of the largest reward
+    double epsilon_sf; // 1e-7: rounding is 1e-14, and ‖Fᵀx‖₁ ≥ ‖x‖₁/(1 + γ) keeps gaps open
+    psi_norm norm;          // of one action's difference; the sum over actions is compared with ε
+    bool recluster;         // all states anew each time; false: strictly inside the old blocks
+    size_t max_refinements; // 0: as many as there are states
+} psi_refine_options;
+PSI_API psi_refine_options psi_refine_defaults(void);
+
+typedef struct psi_refinement {
+    psi_partition *partition; // block 0 is the terminal states', where there are any
+    size_t n_refinements;     // the reward refinement included
+    size_t *clusters;         // (n_refinements) blocks of c_1, c_2, …
+    bool converged;           // the last two are equal
+} psi_refinement;
+
+// Algorithm 1 on tables: c_1 by rewards, then by ψ = e_c(s) + γ Fᵀ p(·|s,a) until c_{i+1} = c_i.
+// O(S·A·K²) per refinement.
+PSI_API psi_status psi_refine(psi_ctx *ctx, const psi_mdp *mdp, const psi_refine_options *options,
+                              psi_refinement **out);
+PSI_API void psi_refinement_free(psi_ctx *ctx, psi_refinement *refinement);
+
+// ---- planning and roll-outs ---------------------------------------------------------------------
+
+typedef enum psi_unseen { PSI_UNSEEN_EXCLUDED, PSI_UNSEEN_OPTIMISTIC } psi_unseen;
+
+typedef struct psi_plan_options {
+    double gamma;            // .95
+    double tolerance;        // 1e-10: until no value changes by more
+    size_t max_sweeps;       // 0: 100,000
+    psi_unseen unseen;       // never chosen, or worth …
+    double optimistic_value; // … this much
+} psi_plan_options;
+PSI_API psi_plan_options psi_plan_defaults(void);
+
+typedef struct psi_plan {
+    size_t n_states, n_actions;
+    double *value;   // (S) V(s) = max_a Q(s,a); 0 for terminal states and where all is excluded
+    double *q;       // (S, A) Q(s,a) = w_a(s) + γ Σ M_a(s,s') V(s'); −∞ for excluded pairs
+    int32_t *policy; // (S) the first best action; −1 where there is none
+    size_t sweeps;
+    bool converged;
+} psi_plan;
+
+// Value iteration, in place (Gauss–Seidel). V is within tolerance·γ/(1 − γ) of the optimum.
+PSI_API psi_status psi_value_iteration(psi_ctx *ctx, const psi_mdp *mdp,
+                                       const psi_plan_options *options, psi_plan **out);
+PSI_API void psi_plan_free(psi_ctx *ctx, psi_plan *plan);
+
+typedef enum psi_rollout_kind {
+    PSI_ROLLOUT_SOFT,  // the belief moves through M_a: b' = M_aᵀ b
+    PSI_ROLLOUT_ARGMAX // the most probable latent state only
+} psi_rollout_kind;
+
+// r_t = w_{a_t}ᵀ b_t for a belief (K) and an action sequence, into rewards (length) (the paper's
+// equation 1). Belief that reaches a terminal state or an unseen pair earns nothing afterwards.
+PSI_API psi_status psi_rollout(psi_ctx *ctx, const psi_mdp *latent, const double *belief,
+                               size_t length, const int32_t *actions, psi_rollout_kind kind,
+                               double *rewards);
+
+typedef struct psi_sequence_error {
+    size_t judged;        // episodes with a known first latent state and at least one step
+    double mean, median;  // over episodes, of the mean |r_t − r̂_t| along the episode
+    double zero_baseline; // the mean error of predicting 0
+    double unseen;        // mean share of belief that ran into unseen pairs
+} psi_sequence_error;
+
+// Rolls every episode out from the label of its first row, or from beliefs (E, K) if given, and
+// compares with its rewards. errors (E) may be NULL; it gets NaN for episodes that are not judged.
+// Only first labels are looked at. In parallel over episodes; the same on any number of threads.
+PSI_API psi_status psi_sequence_errors(psi_ctx *ctx, const psi_mdp *latent, const psi_paths *paths,
+                                       const double *beliefs, psi_rollout_kind kind, double *errors,
+                                       psi_sequence_error *summary);
+
+// ---- smoothing ----------------------------------------------------------------------------------
+
+// What a network says about the rows: log p(observation | latent state) up to a constant per row.
+typedef struct psi_emissions {
+    size_t per_row;              // entries of a row: K if index is NULL
+    const int32_t *index;        // (N + E, per_row) latent states, −1 for none; NULL: 0 … K−1
+    const float *log_likelihood; // (N + E, per_row)
+    float absent;                // log-likelihood of the latent states that index leaves out
+    bool every_row;              // in the place of labels everywhere; false: for ignored rows only
+} psi_emissions;
+
+typedef struct psi_smooth_options {
+    double noise;                   // .1: a label is right with probability 1 − noise
+    double floor;                   // 1e-3: M_a + floor/K, renormalised; > 0
+    double keep;                    // .9: a row whose posterior is below is ignored
+    size_t passes;                  // 2: M_a is estimated anew from the kept labels before each
+    const psi_emissions *emissions; // NULL: labels only
+    const int32_t *reward_class; // (N) 0 … n_reward_classes−1: rewards are emissions, too; NULL
+    size_t n_reward_classes;
+    double reward_floor; // 1e-3 / n_reward_classes is added to every class's probability
+    size_t memory;       // 64 MB: bytes of forward messages a thread may hold; longer episodes
+                         // are computed twice, from checkpoints
+} psi_smooth_options;
+PSI_API psi_smooth_options psi_smooth_defaults(void);
+
+typedef struct psi_smooth_summary {
+    size_t ignored_before, ignored_after; // rows
+    size_t changed;                       // rows kept before and after with different labels
+    double log_likelihood;                // of the last pass
+    double smallest_row_maximum;          // of the model of the last pass
+} psi_smooth_summary;
+
+// P(class | k, a) from the labels, into likelihood (A, C, K), with options->reward_floor.
+PSI_API psi_status psi_reward_likelihood(psi_ctx *ctx, const psi_paths *paths,
+                                         const psi_smooth_options *options, double *likelihood);
+
+// One forward–backward pass with a given model. reward_likelihood (A, C, K) may be NULL. Any of the
+// outputs may be NULL: labels (N + E), −1 where the posterior is below options->keep; posterior
+// (N + E) of the best label; marginals (N + E, K). In parallel over episodes; the same bytes on any
+// number of threads. O((nnz + K) per row): the floor is a rank-one term, never a dense matrix.
+PSI_API psi_status psi_smooth_pass(psi_ctx *ctx, const psi_paths *paths, const psi_mdp *latent,
+                                   const double *reward_likelihood,
+                                   const psi_smooth_options *options, int32_t *labels,
+                                   float *posterior, double *marginals, double *log_likelihood);
+
+// options->passes passes: each estimates {M_a, P(class|k,a)} from the kept labels and smooths the
+// original ones with it. labels (N + E) and posterior (N + E, may be NULL) are the outputs.
+PSI_API psi_status psi_smooth(psi_ctx *ctx, const psi_paths *paths,
+                              const psi_smooth_options *options, int32_t *labels, float *posterior,
+                              psi_smooth_summary *summary);
+
+typedef struct psi_merge_options {
+    double tolerance;        // .1: total variation that two rows may differ by …
+    double slack;            // 2: … plus this many standard errors of the difference
+    double reward_tolerance; // 1e-6: and mean rewards, likewise with slack
+} psi_merge_options;
+PSI_API psi_merge_options psi_merge_defaults(void);
+
+// Tolerant bisimulation on the latent table: latent states whose rewards and rows agree for every
+// action, where next states that are merged themselves count as one. Split by split from the
+// coarsest candidate, each state compared with its block's most visited one; pairs never seen agree
+// with all. The terminal state stays alone. *out is a partition of the K latent states.
+PSI_API psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts,
+                             const psi_merge_options *options, psi_partition **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

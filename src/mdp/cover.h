@@ -1,0 +1,15 @@
+// Groups of vectors that lie within epsilon of a common centre: how exact tables are clustered.
+#ifndef PSI_MDP_COVER_H
+#define PSI_MDP_COVER_H
+
+#include <psifold/mdp.h>
+
+// Clusters n states by features (n, A, width): a state joins the nearest leader within epsilon,
+// where the distance is the sum over actions of the norm of the difference (equations 5 and 9), or
+// becomes a leader itself. Only states of one group (n) may come together. Leaders are compared
+// only where a common projection of the features allows it, so that well separated features cost
+// O(n·A·width + n·log n). Blocks are numbered in order of first appearance.
+psi_status mdp_cover(psi_ctx *ctx, size_t n, size_t n_actions, size_t width, const double *features,
+                     const int32_t *group, psi_norm norm, double epsilon, psi_partition **out);
+
+#endif
