@@ -29,6 +29,7 @@ static void hold_out(cluster_problem *problem, uint64_t seed)
         const bool held = base_random_below(&random, 10) == e % 10;
         for (uint64_t t = data->episode_offsets[e]; t < data->episode_offsets[e + 1]; t++) {
             problem->held_out[t] = held;
+            problem->n_held_out += held;
         }
     }
 }

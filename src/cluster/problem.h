@@ -15,6 +15,7 @@ typedef struct cluster_problem {
     uint64_t *states;  // (n_states) their rows
     uint64_t *row;     // (N) the observation in which transition t starts; the next one follows
     uint8_t *held_out; // (N) transitions of the episodes that are kept for judging
+    size_t n_held_out; // how many these are
     reward_classes rewards;
 } cluster_problem;
 

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "cluster/samples.h"
 #include "cluster/successor.h"
 
 #include <math.h>
@@ -24,52 +25,11 @@ typedef struct refining {
 
 // ---- line 4 and 10: empirical risk minimisation -----------------------------------------------
 
-typedef struct training_set {
-    uint64_t *rows;
-    int32_t *actions, *targets;
-    size_t n;
-} training_set;
-
-static void training_set_free(psi_ctx *ctx, training_set *set)
-{
-    base_free(ctx, set->rows);
-    base_free(ctx, set->actions);
-    base_free(ctx, set->targets);
-}
-
-// The transitions that are not held out, with target(t) as their class; −1 leaves one out.
-static psi_status training_set_new(const refining *run, const int32_t *target, training_set *out)
-{
-    psi_status status = PSI_OK;
-    const psi_trajectories *data = run->problem->data;
-    *out = (training_set){0};
-    TRY(base_alloc(run->ctx, data->n_transitions, sizeof *out->rows, &out->rows));
-    TRY(base_alloc(run->ctx, data->n_transitions, sizeof *out->actions, &out->actions));
-    TRY(base_alloc(run->ctx, data->n_transitions, sizeof *out->targets, &out->targets));
-    for (size_t t = 0; t < data->n_transitions; t++) {
-        if (run->problem->held_out[t] || target[t] < 0) continue;
-        out->rows[out->n] = run->problem->row[t];
-        out->actions[out->n] = data->actions[t];
-        out->targets[out->n++] = target[t];
-    }
-done:
-    if (status != PSI_OK) training_set_free(run->ctx, out);
-    return status;
-}
-
 static psi_status fit(refining *run, const int32_t *target, size_t n_classes,
                       const cluster_fit *start, const int32_t *parent, cluster_fit **out)
 {
-    training_set set;
-    *out = NULL;
-    psi_status status = training_set_new(run, target, &set);
-    if (status != PSI_OK) return status;
-    const cluster_samples samples = {
-        set.n, set.rows, set.actions, set.targets, run->problem->data->n_actions, n_classes};
-    status = run->approximator->fit(run->approximator->self, run->ctx, &samples, start, parent,
-                                    run->options->seed + run->fits++, out);
-    training_set_free(run->ctx, &set);
-    return status;
+    return cluster_fit_transitions(run->ctx, run->problem, run->approximator, target, n_classes,
+                                   start, parent, run->options->seed + run->fits++, out);
 }
 
 // f_r(s,a) = w_rᵀ f_r(s,a) for all states, in units of the smallest difference of two rewards.
