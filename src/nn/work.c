@@ -1,0 +1,292 @@
+// Taking the memory of a workspace. A thread's share is laid out twice by the same code: first
+// counting, then for real.
+#include "nn/work.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "base/threads.h"
+
+#include <string.h>
+
+typedef struct layout {
+    char *base; // NULL while counting
+    size_t used;
+} layout;
+
+static void *place(layout *memory, size_t count, size_t size)
+{
+    void *at = memory->base ? memory->base + memory->used : NULL;
+    memory->used += base_round_up(count * size, 64);
+    return at;
+}
+
+static nn_maps place_maps(layout *memory, size_t blocks, size_t pixels, size_t rows)
+{
+    nn_maps maps = {NULL, nn_plane(rows)};
+    maps.data = place(memory, blocks * pixels * maps.plane, sizeof(real));
+    return maps;
+}
+
+static void lay_out_layer(const psi_work *work, layout *memory, const nn_layer *layer,
+                          nn_layer_work *own)
+{
+    const nn_conv *conv = &layer->conv;
+    const size_t blocks = conv->out_blocks, pixels = nn_out_pixels(conv), rows = work->capacity;
+    const size_t channels = blocks * NN_BLOCK;
+    const bool pooled = layer->after == NN_MAX_POOL;
+    *own = (nn_layer_work){0};
+    if (layer->norm && (work->training || pooled))
+        own->y = place_maps(memory, blocks, pixels, rows);
+    if (!pooled) own->a = place_maps(memory, blocks, pixels, rows);
+    if (!layer->norm) own->y = own->a;
+    own->out = own->a;
+    if (layer->after != NN_NOTHING) {
+        own->out = place_maps(memory, blocks, layer->out_h * layer->out_w, rows);
+    }
+    if (pooled)
+        own->chosen = place(memory, blocks * layer->out_h * layer->out_w * nn_plane(rows), 1);
+    real **numbers[] = {&own->shift, &own->mean, &own->inverse_std, &own->scale, &own->bias};
+    for (size_t i = 0; i < 5; i++) *numbers[i] = place(memory, channels, sizeof(real));
+    own->forward_sums = place(memory, blocks, sizeof(nn_sums));
+    own->backward_sums = place(memory, blocks, sizeof(nn_sums));
+}
+
+// Gradients in the order of the backward pass, because a skip shares one with a later layer.
+static void lay_out_gradients(const psi_work *work, layout *memory, nn_thread_work *thread)
+{
+    const nn_architecture *arch = &work->arch;
+    for (size_t i = arch->n_layers; i-- > 0;) {
+        const size_t l = arch->order[i];
+        const nn_layer *layer = &arch->layer[l];
+        nn_layer_work *own = &thread->layer[l];
+        const size_t blocks = layer->conv.out_blocks;
+        bool shared = false;
+        for (size_t j = 0; j < arch->n_layers; j++) {
+            const nn_layer *other = &arch->layer[j];
+            if (other->skip != (int)l && other->shortcut != (int)l) continue;
+            own->d_out = thread->layer[j].d_z;
+            shared = true;
+        }
+        if (!shared) {
+            own->d_out = place_maps(memory, blocks, layer->out_h * layer->out_w, work->capacity);
+        }
+        own->d_z = own->d_out;
+        if (layer->after != NN_NOTHING) {
+            own->d_z = place_maps(memory, blocks, nn_out_pixels(&layer->conv), work->capacity);
+        }
+    }
+}
+
+static void lay_out_thread(const psi_work *work, layout *memory, nn_thread_work *thread)
+{
+    const nn_architecture *arch = &work->arch;
+    size_t scratch = 0, points = 0, d_output = 0, channels = 0, sub_batch = 1;
+    for (size_t l = 0; l < arch->n_layers; l++) {
+        const nn_conv *conv = &arch->layer[l].conv;
+        const nn_plan *plan = &work->plan[l];
+        scratch = base_max(scratch, nn_plan_scratch(plan));
+        points = base_max(points, plan->n_prepared);
+        sub_batch = base_max(sub_batch, plan->sub_batch);
+        channels = base_max(channels, conv->out_blocks * NN_BLOCK);
+        d_output =
+            base_max(d_output, conv->out_blocks * nn_out_pixels(conv) * nn_plane(plan->sub_batch));
+    }
+    thread->scratch.v = place(memory, scratch, sizeof(real));
+    thread->scratch.m = place(memory, scratch, sizeof(real));
+    thread->scratch.zero = place(memory, nn_plane(sub_batch), sizeof(real));
+    thread->scratch.outside = place(memory, nn_plane(sub_batch), sizeof(real));
+    thread->channels = place(memory, channels, sizeof(real));
+    if (arch->image) {
+        const nn_conv *stem = &arch->layer[arch->order[0]].conv;
+        thread->input.plane = (work->capacity + 1) * nn_stem_row(stem);
+        thread->input.data =
+            place(memory, stem->in_h * thread->input.plane + NN_BLOCK, sizeof(real));
+    } else {
+        thread->input = place_maps(memory, nn_blocks(arch->in_channels), 1, work->capacity);
+    }
+    for (size_t l = 0; l < arch->n_layers; l++) {
+        lay_out_layer(work, memory, &arch->layer[l], &thread->layer[l]);
+    }
+    if (!work->training) return;
+    thread->scratch.points = place(memory, points, sizeof(real));
+    thread->scratch.d_output.data = place(memory, d_output, sizeof(real));
+    thread->gradients = place(memory, arch->n_parameters, sizeof(real));
+    if (!arch->image) {
+        thread->d_input = place_maps(memory, nn_blocks(arch->in_channels), 1, work->capacity);
+    }
+    lay_out_gradients(work, memory, thread);
+}
+
+static psi_status make_threads(psi_ctx *ctx, psi_work *work)
+{
+    psi_status status = PSI_OK;
+    TRY(base_alloc_zero(ctx, (size_t)work->threads, sizeof *work->thread, &work->thread));
+    for (int t = 0; t < work->threads; t++) {
+        nn_thread_work *thread = &work->thread[t];
+        layout count = {0};
+        lay_out_thread(work, &count, thread);
+        TRY(base_alloc_zero(ctx, count.used, 1, &thread->memory));
+        layout placed = {.base = thread->memory};
+        lay_out_thread(work, &placed, thread);
+        work->bytes += count.used;
+    }
+done:
+    return status;
+}
+
+psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options *options,
+                        psi_work **out)
+{
+    *out = NULL;
+    psi_work *work = NULL;
+    psi_status status = PSI_OK;
+    const nn_architecture *arch = &net->arch;
+    if (options->max_batch < 1 || options->max_batch > (size_t)1 << 24) {
+        return FAIL(ctx, PSI_EUSAGE, "a batch of %zu is not possible", options->max_batch);
+    }
+    TRY(base_alloc_zero(ctx, 1, sizeof *work, &work));
+    TRY(nn_kernels_choose(ctx, options->kernels, &work->kernels));
+    work->arch = *arch;
+    work->threads = psi_threads(ctx);
+    work->max_batch = options->max_batch;
+    work->capacity = (work->max_batch + (size_t)work->threads - 1) / (size_t)work->threads;
+    work->training = !options->predict_only;
+    work->exact = options->exact_conv;
+    size_t widest = base_max(arch->n_features, arch->in_channels);
+    for (size_t l = 0; l < arch->n_layers; l++) {
+        const nn_conv *conv = &work->arch.layer[l].conv;
+        TRY(nn_plan_init(ctx, conv, work->kernels, work->capacity, work->exact, work->training,
+                         &work->plan[l]));
+        widest = base_max(widest, conv->out_blocks * NN_BLOCK);
+        work->bytes += (work->plan[l].n_prepared * 2 + conv->n_weights) * sizeof(real);
+    }
+    TRY(make_threads(ctx, work));
+    const size_t n_outputs = psi_net_n_outputs(net);
+    TRY(base_alloc_zero(ctx, work->max_batch * arch->n_features, sizeof(real), &work->features));
+    TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->outputs));
+    TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->d_outputs));
+    TRY(base_alloc_zero(ctx, widest, sizeof(real), &work->zeros));
+    TRY(base_alloc(ctx, widest, sizeof(real), &work->ones));
+    for (size_t c = 0; c < widest; c++) work->ones[c] = 1;
+    TRY(base_alloc(ctx, arch->n_parameters, sizeof(real), &work->folded));
+    work->bytes +=
+        (arch->n_parameters + work->max_batch * (arch->n_features + 2 * n_outputs)) * sizeof(real);
+    *out = work;
+    work = NULL;
+done:
+    psi_work_free(ctx, work);
+    return status;
+}
+
+void psi_work_free(psi_ctx *ctx, psi_work *work)
+{
+    if (!work) return;
+    for (size_t l = 0; l < work->arch.n_layers; l++) nn_plan_free(ctx, &work->plan[l]);
+    for (int t = 0; work->thread && t < work->threads; t++) base_free(ctx, work->thread[t].memory);
+    base_free(ctx, work->thread);
+    base_free(ctx, work->features);
+    base_free(ctx, work->outputs);
+    base_free(ctx, work->d_outputs);
+    base_free(ctx, work->zeros);
+    base_free(ctx, work->ones);
+    base_free(ctx, work->folded);
+    base_free(ctx, work);
+}
+
+const char *psi_work_kernels(const psi_work *work)
+{
+    return work->kernels->name;
+}
+size_t psi_work_bytes(const psi_work *work)
+{
+    return work->bytes;
+}
+const psi_real *psi_work_features(const psi_work *work)
+{
+    return work->features;
+}
+const psi_real *psi_work_outputs(const psi_work *work)
+{
+    return work->outputs;
+}
+
+psi_status nn_work_check(psi_ctx *ctx, const psi_work *work, const psi_net *net)
+{
+    if (!nn_architecture_same(&work->arch, &net->arch)) {
+        return FAIL(ctx, PSI_ESHAPE, "the workspace was made for another architecture");
+    }
+    if (work->threads != psi_threads(ctx)) {
+        return FAIL(ctx, PSI_EUSAGE, "the workspace was made for %d threads, the context has %d",
+                    work->threads, psi_threads(ctx));
+    }
+    return PSI_OK;
+}
+
+void nn_rows_to_maps(const real *rows, size_t width, size_t n, nn_maps maps)
+{
+    for (size_t block = 0; block * NN_BLOCK < width; block++) {
+        const size_t lanes = base_min(NN_BLOCK, width - block * NN_BLOCK);
+        real *to = maps.data + block * maps.plane;
+        for (size_t i = 0; i < n; i++) {
+            const real *from = rows + i * width + block * NN_BLOCK;
+            for (size_t j = 0; j < lanes; j++) to[i * NN_BLOCK + j] = from[j];
+        }
+    }
+}
+
+void nn_maps_to_rows(nn_maps maps, size_t width, size_t n, real *rows)
+{
+    for (size_t block = 0; block * NN_BLOCK < width; block++) {
+        const size_t lanes = base_min(NN_BLOCK, width - block * NN_BLOCK);
+        const real *from = maps.data + block * maps.plane;
+        for (size_t i = 0; i < n; i++) {
+            real *to = rows + i * width + block * NN_BLOCK;
+            for (size_t j = 0; j < lanes; j++) to[j] = from[i * NN_BLOCK + j];
+        }
+    }
+}
+
+// One channel of one image: count numbers, every step-th place of to.
+static void normalise(const void *from, psi_dtype dtype, size_t count, real mean, real scale,
+                      real *to, size_t step)
+{
+    if (dtype == PSI_UINT8) {
+        const uint8_t *x = from;
+        for (size_t i = 0; i < count; i++) to[i * step] = ((real)x[i] - mean) * scale;
+    } else if (dtype == PSI_FLOAT32) {
+        const float *x = from;
+        for (size_t i = 0; i < count; i++) to[i * step] = ((real)x[i] - mean) * scale;
+    } else {
+        const double *x = from;
+        for (size_t i = 0; i < count; i++) to[i * step] = ((real)x[i] - mean) * scale;
+    }
+}
+
+void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t n)
+{
+    const nn_architecture *arch = &net->arch;
+    const psi_dtype dtype = arch->input_dtype;
+    const size_t size = psi_dtype_size(dtype), channels = arch->in_channels;
+    const float *mean = net->spec.mean, *scale = net->spec.scale;
+    const char *from = inputs;
+    if (!arch->image) {
+        for (size_t i = 0; i < n; i++) {
+            for (size_t c = 0; c < channels; c++, from += size) {
+                real *to = thread->input.data + c / NN_BLOCK * thread->input.plane + i * NN_BLOCK;
+                normalise(from, dtype, 1, (real)mean[c], (real)scale[c], to + c % NN_BLOCK, 1);
+            }
+        }
+        return;
+    }
+    const nn_conv *stem = &arch->layer[arch->order[0]].conv;
+    const size_t row = nn_stem_row(stem), width = stem->in_w;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t c = 0; c < channels; c++) {
+            for (size_t y = 0; y < stem->in_h; y++, from += width * size) {
+                real *to = thread->input.data + y * thread->input.plane + i * row +
+                           stem->pad * channels + c;
+                normalise(from, dtype, width, (real)mean[c], (real)scale[c], to, channels);
+            }
+        }
+    }
+}

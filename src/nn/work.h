@@ -1,0 +1,76 @@
+// The workspace: everything a pass needs besides the network, taken once.
+#ifndef PSI_NN_WORK_H
+#define PSI_NN_WORK_H
+
+#include "nn/net.h"
+
+// One layer's maps for one thread's slice of the batch; names as in nn_layer.
+typedef struct nn_layer_work {
+    nn_maps y; // before the norm; for layers with bias the same as a
+    nn_maps a, out;
+    nn_maps d_out;   // gradient by out; a skip shares that of the layer it leads to
+    nn_maps d_z;     // by what entered ReLU (before pooling or averaging; may be the same memory)
+    uint8_t *chosen; // max pool: which tap won
+
+    // batch norm, one number for each channel: z = y · scale + bias
+    real *shift, *mean, *inverse_std, *scale, *bias;
+    nn_sums *forward_sums, *backward_sums; // one for each block
+} nn_layer_work;
+
+typedef struct nn_thread_work {
+    void *memory; // everything below lies in it
+    nn_scratch scratch;
+    nn_maps input, d_input; // packed images, or a vector as a 1×1 map
+    nn_layer_work layer[NN_MAX_LAYERS];
+    real *channels;  // room for a number a channel
+    real *gradients; // like the parameters
+    double loss, weight;
+} nn_thread_work;
+
+struct psi_work {
+    const nn_kernels *kernels;
+    nn_architecture arch;
+    int threads;
+    size_t max_batch, capacity; // of a batch, and of a thread's slice of it
+    bool training, exact;
+    size_t bytes;
+    nn_plan plan[NN_MAX_LAYERS];
+    nn_thread_work *thread;
+    real *features, *outputs, *d_outputs; // (max_batch, …), in rows as the caller knows them
+    real *ones, *zeros;                   // for the largest number of channels
+
+    real *folded; // parameters with batch norm folded in, of the network with this stamp
+    const psi_net *folded_net;
+    uint64_t folded_stamp;
+
+    const psi_net *forward_net; // what the last forward pass was
+    size_t forward_rows;
+    psi_norm_mode mode;
+    size_t n_gradients; // threads that had rows
+};
+
+// PSI_ESHAPE or PSI_EUSAGE unless this workspace can serve this network on this context.
+psi_status nn_work_check(psi_ctx *ctx, const psi_work *work, const psi_net *net);
+
+// The maps that a layer reads.
+static inline nn_maps nn_input_maps(const nn_thread_work *thread, const nn_layer *layer)
+{
+    return layer->input == NN_OBSERVATION ? thread->input : thread->layer[layer->input].out;
+}
+
+// Rows of these maps from one on; packed images have longer rows.
+static inline nn_maps nn_input_rows(const nn_thread_work *thread, const nn_layer *layer, size_t row)
+{
+    nn_maps maps = nn_input_maps(thread, layer);
+    maps.data += row * (layer->conv.stem ? nn_stem_row(&layer->conv) : (size_t)NN_BLOCK);
+    return maps;
+}
+
+// Between the caller's rows and maps of 1×1 pixels.
+void nn_rows_to_maps(const real *rows, size_t width, size_t n, nn_maps maps);
+void nn_maps_to_rows(nn_maps maps, size_t width, size_t n, real *rows);
+
+// Normalises n inputs of the caller into the thread's input maps.
+void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t n);
+
+#endif
