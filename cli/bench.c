@@ -2,15 +2,31 @@
 #include "cli/bench.h"
 #include "cli/commands.h"
 
+#include "base/file.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 typedef psi_status benchmark(psi_ctx *ctx, json_t *results);
 
+static psi_status in_temporary_folder(psi_ctx *ctx, json_t *results)
+{
+    const char *parent = getenv("TMPDIR");
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s/psifold-bench-XXXXXX", parent ? parent : "/tmp");
+    if (!mkdtemp(folder)) return FAIL(ctx, PSI_EIO, "%s: cannot make the folder", folder);
+    const psi_status status = bench_data(ctx, folder, results);
+    base_remove(folder);
+    return status;
+}
+
 static const struct {
-    const char *name, *what;
+    const char *name;
     benchmark *run;
 } BENCHMARKS[] = {
-    {"env", "steps of the tasks", bench_env},
+    {"data", in_temporary_folder},
+    {"env", bench_env},
+    {"mdp", bench_mdp},
 };
 
 static void print_figures(cli_call *cli, const char *name, json_t *figures)
@@ -32,7 +48,8 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         .name = "bench",
         .arguments = "WHAT",
         .summary = "Measures psifold on this machine",
-        .text = "WHAT is env (steps of the tasks), data (reading and batching), or all.\n"
+        .text = "WHAT is data (reading and batching), env (steps of the tasks), mdp (counts, smoothing,\n"
+                "planning), or all.\n"
                 "bench/README.md has the figures that were reached and the peers beside them.",
         .example = "psifold bench env --json"};
     const char *arguments[CLI_MAX_ARGUMENTS];

@@ -9,7 +9,11 @@
 #include <psifold/agent.h>
 #include <psifold/env.h>
 
-static const double SECONDS = 1.0; // each figure is measured at least this long
+#include <math.h>
+
+// Each figure is the best of a few short windows: what the machine can do when nothing else runs.
+enum { WINDOWS = 5 };
+static const double SECONDS = 0.3;
 
 typedef struct bench_buffers {
     int32_t *actions;
@@ -51,18 +55,22 @@ static psi_status steps_per_second(psi_ctx *ctx, const psi_task *task, size_t n,
     TRY(psi_env_reset(ctx, env, NULL, b.observations));
     base_random choice = base_random_stream(1, 1, 0);
     const uint32_t n_actions = (uint32_t)psi_env_space(env)->n_actions;
-    const double start = base_seconds();
-    uint64_t steps = 0;
-    while (base_seconds() - start < SECONDS) {
-        for (size_t i = 0; i < n; i++)
-            b.actions[i] = (int32_t)base_random_below(&choice, n_actions);
-        TRY(psi_env_step(ctx, env, b.actions, b.observations, b.rewards, b.terminated,
-                         b.truncated));
-        for (size_t i = 0; i < n; i++) b.terminated[i] |= b.truncated[i];
-        TRY(psi_env_reset(ctx, env, b.terminated, b.observations));
-        steps += n;
+    *out = 0.0;
+    for (int window = 0; window < WINDOWS; window++) {
+        const double start = base_seconds();
+        uint64_t steps = 0;
+        while (base_seconds() - start < SECONDS) {
+            for (size_t i = 0; i < n; i++) {
+                b.actions[i] = (int32_t)base_random_below(&choice, n_actions);
+            }
+            TRY(psi_env_step(ctx, env, b.actions, b.observations, b.rewards, b.terminated,
+                             b.truncated));
+            for (size_t i = 0; i < n; i++) b.terminated[i] |= b.truncated[i];
+            TRY(psi_env_reset(ctx, env, b.terminated, b.observations));
+            steps += n;
+        }
+        *out = fmax(*out, (double)steps / (base_seconds() - start));
     }
-    *out = (double)steps / (base_seconds() - start);
 done:
     buffers_free(ctx, &b);
     psi_env_free(ctx, env);
@@ -111,9 +119,12 @@ psi_status bench_env(psi_ctx *ctx, json_t *results)
     TRY(steps_per_second(ctx, &task, 256, &rate));
     TRY(put(ctx, results, "lock_rendered_steps_per_second", rate));
 
-    const double start = base_seconds();
-    TRY(psi_collect(ctx, &task, 5000, 1, drop, NULL, &collected));
-    rate = (double)collected.steps / (base_seconds() - start);
+    rate = 0.0;
+    for (int window = 0; window < WINDOWS; window++) {
+        const double start = base_seconds();
+        TRY(psi_collect(ctx, &task, 3000, 1, drop, NULL, &collected));
+        rate = fmax(rate, (double)collected.steps / (base_seconds() - start));
+    }
     TRY(put(ctx, results, "lock_collected_steps_per_second", rate));
 done:
     if (status != PSI_OK && psi_error(one)->status != PSI_OK) {

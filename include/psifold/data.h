@@ -35,6 +35,9 @@ PSI_API psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations 
 // All rows one after the other, where they already are in memory; NULL where they have to be read.
 PSI_API const void *psi_observations_data(const psi_observations *observations);
 
+// More actions than this are a sign of damage, not a task.
+enum { PSI_MAX_ACTIONS = 1 << 20 };
+
 typedef struct psi_trajectories {
     size_t n_episodes;     // E
     size_t n_transitions;  // N, the sum of all lengths

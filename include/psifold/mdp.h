@@ -312,8 +312,9 @@ PSI_API psi_status psi_smooth_pass(psi_ctx *ctx, const psi_paths *paths, const p
                                    const psi_smooth_options *options, int32_t *labels,
                                    float *posterior, double *marginals, double *log_likelihood);
 
-// options->passes passes: each estimates {M_a, P(class|k,a)} from the kept labels and smooths the
-// original ones with it. labels (N + E) and posterior (N + E, may be NULL) are the outputs.
+// options->passes passes: each estimates {M_a, P(class|k,a)} from the labels that the last one kept
+// or confirmed, and smooths the original ones with it. labels (N + E) and posterior (N + E, may be
+// NULL) are the outputs; on failure they are untouched.
 PSI_API psi_status psi_smooth(psi_ctx *ctx, const psi_paths *paths,
                               const psi_smooth_options *options, int32_t *labels, float *posterior,
                               psi_smooth_summary *summary);

@@ -13,7 +13,7 @@
 
 enum { AGENT_STREAM_ACTIONS = 0x61677401 };
 enum {
-    BLOCK = 64,
+    BLOCK = 32,
     FIRST_ROOM = 256
 }; // episodes in a block; steps an episode has room for at first
 
@@ -148,7 +148,7 @@ psi_status psi_collect(psi_ctx *ctx, const psi_task *task, uint64_t episodes, ui
                        psi_collect_result *result)
 {
     psi_status status = PSI_OK;
-    psi_collect_result own;
+    psi_collect_result own = {0};
     base_team *team = NULL;
     collecting work = {.ctx = ctx,
                        .seed = seed,

@@ -150,11 +150,17 @@ static int sync_parent(char *path)
     return failed;
 }
 
-// A folder cannot be renamed onto one that has something in it: the old one steps aside first.
+// A folder cannot be renamed onto one that has something in it: the two change places, and the old
+// one is removed under the temporary name. Where the file system cannot do that in one step, the old
+// one steps aside first.
 static int rename_folder(base_output *output)
 {
     if (rename(output->temporary, output->target) == 0) return 0;
     if (!output->replace || (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)) return -1;
+    if (renameat2(AT_FDCWD, output->temporary, AT_FDCWD, output->target, RENAME_EXCHANGE) == 0) {
+        return 0;
+    }
+    if (errno != EINVAL && errno != ENOSYS) return -1;
     char aside[4096];
     const int length = snprintf(aside, sizeof aside, "%s.old", output->temporary);
     if (length < 0 || (size_t)length >= sizeof aside) return -1;

@@ -210,25 +210,61 @@ size_t data_array_scratch(const data_array *array)
     return slab_bytes(array);
 }
 
-// Copies one row's part of the tile at tile[1 …] of the grid to its place in the whole row.
-static void place_slab(const data_array *array, const size_t *tile, const char *slab, char *row)
+// How the part of a row that lies in one tile goes to its place in the whole row: four loops, of
+// which the last copies a line. Missing dimensions count once.
+typedef struct tile_plan {
+    size_t extent[3], line; // line and strides in bytes
+    size_t from[3], to[3];  // strides in the tile and in the row
+    size_t start;           // of the tile in the row
+} tile_plan;
+
+static tile_plan plan_tile(const data_array *array, const size_t *tile)
 {
-    const size_t last = array->rank - 1, size = array->element.size;
-    size_t extent[DATA_MAX_RANK], at[DATA_MAX_RANK] = {0};
-    for (size_t d = 1; d <= last; d++) {
-        const size_t start = tile[d] * array->chunk[d];
-        extent[d] = base_min(array->chunk[d], array->dim[d] - start);
-    }
-    for (;;) {
-        size_t from = 0, to = 0;
-        for (size_t d = 1; d <= last; d++) {
-            from = from * array->chunk[d] + at[d];
-            to = to * array->dim[d] + tile[d] * array->chunk[d] + at[d];
+    tile_plan plan = {.extent = {1, 1, 1}};
+    size_t from = array->element.size, to = array->element.size;
+    for (size_t d = array->rank - 1, slot = 3; d >= 1; d--, slot--) {
+        const size_t first = tile[d] * array->chunk[d];
+        const size_t extent = base_min(array->chunk[d], array->dim[d] - first);
+        if (slot == 3) {
+            plan.line = extent * array->element.size;
+        } else {
+            plan.extent[slot] = extent;
+            plan.from[slot] = from;
+            plan.to[slot] = to;
         }
-        memcpy(row + to * size, slab + from * size, extent[last] * size);
-        size_t d = last - 1;
-        while (d >= 1 && ++at[d] == extent[d]) at[d--] = 0;
-        if (d < 1) return;
+        plan.start += first * to;
+        from *= array->chunk[d];
+        to *= array->dim[d];
+    }
+    return plan;
+}
+
+// Lines are often a few pixels: two overlapping words are quicker than a call.
+static inline void copy_line(char *to, const char *from, size_t n)
+{
+    if (n >= 8 && n <= 16) {
+        uint64_t head, tail;
+        memcpy(&head, from, 8);
+        memcpy(&tail, from + n - 8, 8);
+        memcpy(to, &head, 8);
+        memcpy(to + n - 8, &tail, 8);
+    } else {
+        memcpy(to, from, n);
+    }
+}
+
+static void place_tile(const tile_plan *plan, const char *slab, char *row)
+{
+    for (size_t a = 0; a < plan->extent[0]; a++) {
+        for (size_t b = 0; b < plan->extent[1]; b++) {
+            const char *from = slab + a * plan->from[0] + b * plan->from[1];
+            char *to = row + plan->start + a * plan->to[0] + b * plan->to[1];
+            for (size_t c = 0; c < plan->extent[2]; c++) {
+                copy_line(to, from, plan->line);
+                from += plan->from[2];
+                to += plan->to[2];
+            }
+        }
     }
 }
 
@@ -250,13 +286,14 @@ static psi_status read_tiles(psi_ctx *ctx, const data_array *array, size_t first
             tile[d] = rest % array->grid[d];
             rest /= array->grid[d];
         }
+        const tile_plan plan = plan_tile(array, tile);
         for (size_t r = 0; r < n; r += at_once) {
             const size_t rows = base_min(at_once, n - r);
             const psi_status status = data_pread(ctx, array->fd, address[t] + (within + r) * slab,
                                                  scratch, rows * slab, array->name);
             if (status != PSI_OK) return status;
             for (size_t i = 0; i < rows; i++) {
-                place_slab(array, tile, scratch + i * slab, out + (r + i) * array->row_bytes);
+                place_tile(&plan, scratch + i * slab, out + (r + i) * array->row_bytes);
             }
         }
     }

@@ -38,9 +38,10 @@ typedef struct data_array {
     uint64_t offset;
     char *memory; // owned
     size_t chunk[DATA_MAX_RANK], grid[DATA_MAX_RANK];
-    uint64_t *address; // owned: of every chunk, the last dimension running fastest
-    char *name;        // owned
-    uint64_t id;       // the archive's own mark for it
+    uint64_t *address;  // owned: of every chunk, the last dimension running fastest
+    char *name;         // owned
+    uint64_t id;        // the archive's own mark for it
+    data_layout frames; // of DATA_FRAMES: where the references to the bytes lie
 } data_array;
 
 void data_array_free(psi_ctx *ctx, data_array *array); // what it owns; the array itself stays

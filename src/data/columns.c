@@ -72,7 +72,7 @@ static psi_status read_action_count(psi_ctx *ctx, data_archive *archive, data_se
     size_t n;
     psi_status status = data_read_integers(archive, "n_actions", &n, &count);
     if (status != PSI_OK) return status;
-    if (n == 1 && count[0] > 0 && count[0] <= INT32_MAX) {
+    if (n == 1 && count[0] > 0 && count[0] <= PSI_MAX_ACTIONS) {
         set->view.n_actions = (size_t)count[0];
     } else {
         status = FAIL(ctx, PSI_EDATA, "%s: n_actions is not a number of actions", archive->path);

@@ -13,7 +13,7 @@ enum { OPEN_ARRAYS = 4, LARGEST_CACHE = 1 << 25, NAME_BYTES = 512 };
 typedef struct hdf5_archive {
     data_archive base;
     hid_t file, access; // access: how datasets are opened
-    bool raw;           // the library's addresses are offsets in the file
+    bool raw;           // the library's addresses are offsets in the file, of 8 bytes
     struct {
         uint64_t array; // its id
         hid_t dataset;
@@ -206,10 +206,7 @@ static psi_status find_layout(hdf5_archive *self, hid_t dataset, hid_t creation,
     }
     const psi_status status = data_check_extent(archive->ctx, archive, array->name, total);
     if (status != PSI_OK) return status;
-    if (!self->raw || total == 0 || array->element.kind == DATA_FRAMES ||
-        array->element.kind == DATA_OTHER) {
-        return PSI_OK;
-    }
+    if (!self->raw || total == 0 || array->element.kind == DATA_OTHER) return PSI_OK;
     if (H5Pget_layout(creation) == H5D_CHUNKED && H5Pget_nfilters(creation) == 0) {
         return find_chunks(self, dataset, creation, array);
     }
@@ -261,6 +258,10 @@ static psi_status describe_dataset(hdf5_archive *self, hid_t dataset, data_array
     }
     array->row_bytes = row;
     status = find_layout(self, dataset, creation, array, total);
+    if (array->element.kind == DATA_FRAMES) {
+        array->frames = array->layout;
+        array->layout = DATA_THROUGH_LIBRARY;
+    }
 done:
     if (type > 0) H5Tclose(type);
     if (space > 0) H5Sclose(space);
@@ -347,12 +348,90 @@ static psi_status hdf5_read(psi_ctx *ctx, data_archive *archive, const data_arra
                 first + n - 1, array->name);
 }
 
+static uint64_t little_endian(const unsigned char *bytes, int n)
+{
+    uint64_t value = 0;
+    while (n-- > 0) value = value << 8 | bytes[n];
+    return value;
+}
+
+// Strings of bytes lie in heaps ("GCOL"): objects one after the other, each with its length. A
+// damaged length of 0 keeps libhdf5 1.10 in an endless loop, so heaps are walked before it does.
+static psi_status check_heap(psi_ctx *ctx, const data_archive *archive, uint64_t address)
+{
+    enum { HEAD = 16, UNIT = 8 };
+    unsigned char head[HEAD];
+    psi_status status = PSI_OK;
+    unsigned char *heap = NULL;
+    const uint64_t file = archive->file_size;
+    uint64_t size = 0;
+    if (address < file && file - address >= HEAD) {
+        TRY(data_pread(ctx, archive->fd, address, head, HEAD, archive->path));
+        if (memcmp(head, "GCOL", 4) == 0) size = little_endian(head + 8, 8);
+    }
+    bool good = size >= HEAD && size <= file - address;
+    if (good) {
+        TRY(base_alloc(ctx, size, 1, &heap));
+        TRY(data_pread(ctx, archive->fd, address, heap, size, archive->path));
+    }
+    for (uint64_t at = HEAD; good && size - at >= HEAD;) {
+        const bool used = little_endian(heap + at, 2) != 0; // object 0 is the free space
+        const uint64_t bytes = little_endian(heap + at + 8, 8);
+        good = bytes <= size - at && (used || bytes >= HEAD);
+        const uint64_t step = used ? HEAD + (bytes + UNIT - 1) / UNIT * UNIT : bytes;
+        good = good && step <= size - at;
+        at += good ? step : 0;
+    }
+    if (!good) {
+        status = FAIL(ctx, PSI_EFORMAT, "%s: the heap at %llu is damaged", archive->path,
+                      (unsigned long long)address);
+    }
+done:
+    base_free(ctx, heap);
+    return status;
+}
+
+// The heaps of rows first … first + n − 1: a reference is a length, an address and an index.
+static psi_status check_heaps(psi_ctx *ctx, data_archive *archive, const data_array *array,
+                              size_t first, size_t n)
+{
+    enum { REFERENCE = 16 };
+    psi_status status = PSI_OK;
+    unsigned char *references = NULL;
+    data_array placed = *array;
+    placed.layout = array->frames;
+    if (placed.layout == DATA_THROUGH_LIBRARY || array->row_bytes != REFERENCE) {
+        return FAIL(ctx, PSI_EUNSUPPORTED, "%s: %s is compressed twice: frames and their places",
+                    archive->path, array->name);
+    }
+    TRY(base_alloc(ctx, n, REFERENCE, &references));
+    TRY(data_archive_read(ctx, archive, &placed, first, n, references));
+    uint64_t last = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *reference = references + i * REFERENCE;
+        const uint64_t length = little_endian(reference, 4);
+        const uint64_t address = little_endian(reference + 4, 8);
+        if (length == 0 || address == last) continue;
+        if (length > archive->file_size) {
+            status = FAIL(ctx, PSI_EFORMAT, "%s: row %zu of %s is longer than the file",
+                          archive->path, first + i, array->name);
+            goto done;
+        }
+        TRY(check_heap(ctx, archive, address));
+        last = address;
+    }
+done:
+    base_free(ctx, references);
+    return status;
+}
+
 static psi_status hdf5_frames(psi_ctx *ctx, data_archive *archive, const data_array *array,
                               size_t first, size_t n, data_frame *out)
 {
     hdf5_archive *self = (hdf5_archive *)archive;
     psi_status status = PSI_OK;
-    hvl_t *frames;
+    hvl_t *frames = NULL;
+    TRY(check_heaps(ctx, archive, array, first, n));
     TRY(base_alloc_zero(ctx, n, sizeof *frames, &frames));
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const hid_t dataset = open_cached(self, array);
@@ -401,12 +480,14 @@ psi_status data_hdf5_open(psi_ctx *ctx, const char *path, size_t memory_limit, d
     if (self->access > 0) H5Pset_elink_cb(self->access, refuse_external_link, NULL);
     if (self->file > 0) {
         hsize_t user_block = 1;
+        size_t address_bytes = 0, size_bytes = 0;
         const hid_t creation = H5Fget_create_plist(self->file);
         if (creation > 0) {
             H5Pget_userblock(creation, &user_block);
+            H5Pget_sizes(creation, &address_bytes, &size_bytes);
             H5Pclose(creation);
         }
-        self->raw = user_block == 0;
+        self->raw = user_block == 0 && address_bytes == 8 && size_bytes == 8;
     }
     data_hdf5_leave(quiet);
     if (self->file <= 0 || self->access <= 0) {

@@ -46,7 +46,10 @@ psi_status data_jpeg_shape(psi_ctx *ctx, data_jpeg_decoder *decoder, const char 
         return FAIL(ctx, PSI_EFORMAT, "%s: a JPEG frame is damaged: %s", name,
                     tjGetErrorStr2(decoder->handle));
     }
-    if (width < 1 || height < 1 || width > LONGEST_SIDE || height > LONGEST_SIDE) {
+    if (width < 1 || height < 1) {
+        return FAIL(ctx, PSI_EFORMAT, "%s: a JPEG frame is damaged: it has no pixels", name);
+    }
+    if (width > LONGEST_SIDE || height > LONGEST_SIDE) {
         return FAIL(ctx, PSI_ELIMIT, "%s: a JPEG frame of %d × %d pixels is too large", name,
                     height, width);
     }

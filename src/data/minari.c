@@ -47,7 +47,7 @@ static psi_status read_action_space(minari_reader *reader, const char *metadata,
         goto done;
     }
     const json_int_t n = json_integer_value(json_object_get(space, "n"));
-    if (n < 1 || n > INT32_MAX) {
+    if (n < 1 || n > PSI_MAX_ACTIONS) {
         status =
             FAIL(ctx, PSI_EFORMAT, "%s: an action space of %lld actions", metadata, (long long)n);
         goto done;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "data/hdf5.h"
+#include "data/hdf5_driver.h"
 #include "data/writer.h"
 
 #include <math.h>
@@ -15,9 +16,10 @@
 
 typedef struct minari_writer {
     base_output *output;
-    char *folder;                                        // <temporary>/data
+    char *folder; // <temporary>/data
+    data_hdf5_driver driver;
     hid_t file, dataset_creation, group_creation, truth; // truth: h5py's bool
-    uint8_t *flags;                                      // (flag_room) zeros and a last one
+    uint8_t *flags;                                      // (room) zeros
     int64_t *actions;
     size_t room; // of flags and actions
 } minari_writer;
@@ -113,6 +115,13 @@ static bool write_episode(psi_writer *writer, hid_t group, hid_t infos, const ps
            write_attribute(group, "total_steps", (int64_t)episode->length);
 }
 
+static psi_status fail_writing(psi_writer *writer)
+{
+    const minari_writer *self = writer->state;
+    return FAIL(writer->ctx, PSI_EIO, "%s: cannot write: %s", writer->path,
+                self->driver.error ? strerror(self->driver.error) : "libhdf5 refuses");
+}
+
 static psi_status add(psi_writer *writer, const psi_episode *episode)
 {
     psi_ctx *ctx = writer->ctx;
@@ -138,10 +147,7 @@ static psi_status add(psi_writer *writer, const psi_episode *episode)
     if (infos > 0) good &= H5Gclose(infos) >= 0;
     if (group > 0) good &= H5Gclose(group) >= 0;
     data_hdf5_leave(quiet);
-    if (!good) {
-        status = FAIL(ctx, PSI_EIO, "%s: episode %zu cannot be written: is the disk full?",
-                      writer->path, writer->n_episodes);
-    }
+    if (!good || self->driver.error) status = fail_writing(writer);
 done:
     return status;
 }
@@ -274,9 +280,7 @@ static psi_status commit(psi_writer *writer)
     good = H5Fclose(self->file) >= 0 && good;
     self->file = 0;
     data_hdf5_leave(quiet);
-    if (!good) {
-        return FAIL(writer->ctx, PSI_EIO, "%s: cannot be written: is the disk full?", writer->path);
-    }
+    if (!good || self->driver.error) return fail_writing(writer);
     TRY(write_metadata(writer, bytes));
     status = base_output_commit(self->output);
     self->output = NULL;
@@ -302,7 +306,7 @@ psi_status data_minari_writer(psi_writer *writer, bool replace)
     const hid_t how = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_link_creation_order(how, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_obj_track_times(how, 0);
-    self->file = H5Fcreate(path, H5F_ACC_EXCL, how, H5P_DEFAULT);
+    self->file = data_hdf5_driver_create(&self->driver, path, how);
     H5Pclose(how);
     self->group_creation = H5Pcreate(H5P_GROUP_CREATE);
     H5Pset_obj_track_times(self->group_creation, 0);
@@ -312,8 +316,8 @@ psi_status data_minari_writer(psi_writer *writer, bool replace)
     self->truth = make_truth_type();
     data_hdf5_leave(quiet);
     if (self->file <= 0 || self->group_creation <= 0 || self->dataset_creation <= 0 ||
-        self->truth <= 0) {
-        status = FAIL(ctx, PSI_EIO, "%s: cannot create main_data.hdf5", writer->path);
+        self->truth <= 0 || self->driver.error) {
+        status = fail_writing(writer);
     }
 done:
     base_free(ctx, path);

@@ -253,6 +253,7 @@ static psi_status describe_entry(npz_archive *self, zip_uint64_t index, zip_file
     if (!fits || stat.size < header || size > stat.size - header) {
         return fail_on(self, array->name, "shorter than its header says");
     }
+    if (size < stat.size - header) return fail_on(self, array->name, "longer than its header says");
     TRY(data_check_extent(ctx, &self->base, array->name, size));
     const bool small = size <= self->base.memory_limit;
     array->fd = self->base.fd;

@@ -60,8 +60,8 @@ static psi_status summarise_rewards(summary *all, const psi_trajectories *data)
     psi_summary *view = &all->view;
     bool too_many = false;
     double sum = 0;
-    view->reward_min = INFINITY;
-    view->reward_max = -INFINITY;
+    view->reward_min = HUGE_VAL;
+    view->reward_max = -HUGE_VAL;
     for (size_t t = 0; t < data->n_transitions; t++) {
         const double reward = data->rewards[t];
         sum += reward;

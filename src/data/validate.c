@@ -45,7 +45,10 @@ psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *trajecto
 {
     const psi_trajectories *all = trajectories;
     if (all->n_episodes == 0) return FAIL(ctx, PSI_EDATA, "%s: there are no episodes in it", name);
-    if (all->n_actions == 0) return FAIL(ctx, PSI_EDATA, "%s: there are no actions", name);
+    if (all->n_actions == 0 || all->n_actions > PSI_MAX_ACTIONS) {
+        return FAIL(ctx, PSI_EDATA, "%s: actions: %zu different ones are none or too many", name,
+                    all->n_actions);
+    }
     if (all->episode_offsets[0] != 0 ||
         all->episode_offsets[all->n_episodes] != all->n_transitions ||
         all->n_observations != all->n_transitions + all->n_episodes) {
@@ -107,7 +110,7 @@ psi_status data_check_spec(psi_ctx *ctx, const psi_episode_spec *spec)
                base_mul(bytes, spec->observation_shape.dim[d], &bytes);
     }
     if (!good) return FAIL(ctx, PSI_ESHAPE, "observations of this type and shape cannot be stored");
-    if (spec->n_actions == 0 || spec->n_actions > INT32_MAX) {
+    if (spec->n_actions == 0 || spec->n_actions > PSI_MAX_ACTIONS) {
         return FAIL(ctx, PSI_ESHAPE, "%zu actions are none or too many", spec->n_actions);
     }
     if (isnan(spec->observation_low) || isnan(spec->observation_high) ||

@@ -50,9 +50,12 @@ psi_status env_idx_parse(psi_ctx *ctx, const char *name, const uint8_t *bytes, s
     return PSI_OK;
 }
 
-static psi_status check_pair(psi_ctx *ctx, const char *name, const env_idx *images,
-                             const env_idx *labels)
+psi_status env_digits_from_idx(psi_ctx *ctx, const char *name, const env_idx *images,
+                               const env_idx *labels, env_digits **out)
 {
+    psi_status status = PSI_OK;
+    env_digits *digits = NULL;
+    *out = NULL;
     if (images->rank != 3 || images->dim[1] != PSI_DIGIT_SIDE || images->dim[2] != PSI_DIGIT_SIDE) {
         return FAIL(ctx, PSI_EFORMAT, "%s: these are not images of 28 × 28 pixels", name);
     }
@@ -60,16 +63,6 @@ static psi_status check_pair(psi_ctx *ctx, const char *name, const env_idx *imag
         return FAIL(ctx, PSI_EFORMAT, "%s: %zu images, but %zu labels", name, images->dim[0],
                     labels->dim[0]);
     }
-    return PSI_OK;
-}
-
-psi_status env_digits_from_idx(psi_ctx *ctx, const char *name, const env_idx *images,
-                               const env_idx *labels, env_digits **out)
-{
-    psi_status status = PSI_OK;
-    env_digits *digits = NULL;
-    *out = NULL;
-    TRY(check_pair(ctx, name, images, labels));
     TRY(base_alloc_zero(ctx, 1, sizeof *digits, &digits));
     const size_t n = labels->dim[0];
     uint32_t count[MNIST_DIGITS] = {0};
@@ -127,7 +120,7 @@ psi_status env_digits_mnist(psi_ctx *ctx, bool test, env_digits **out)
 {
     psi_status status = PSI_OK;
     char folder[ENV_PATH_SIZE], *image_bytes = NULL, *label_bytes = NULL;
-    env_idx images, labels;
+    env_idx images = {0}, labels = {0};
     const env_mnist_file *files = &ENV_MNIST.file[test ? 2 : 0];
     *out = NULL;
     TRY(psi_cache_folder(ctx, folder, sizeof folder));

@@ -53,7 +53,7 @@ static void refine(const psi_task *task, struct env_lock_part *part)
     const int digits = task->digits_per_dial, values = digits * digits;
     spin_counts spins[PSI_MAX_DIGITS] = {0};
     for (int v = 0; v < values; v++) spins[v / digits].in_class[part->class_of[v]]++;
-    uint16_t finer[PSI_MAX_DIGITS * PSI_MAX_DIGITS];
+    uint16_t finer[PSI_MAX_DIGITS * PSI_MAX_DIGITS] = {0};
     int first[PSI_MAX_DIGITS * PSI_MAX_DIGITS], classes = 0;
     for (int v = 0; v < values; v++) {
         int c = 0;

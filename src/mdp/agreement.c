@@ -21,6 +21,7 @@ typedef struct matching {
     int32_t *column_of_row, *row_of_column; // −1: alone
     double *row_dual, *column_dual;
     double *distance;   // of a column in the current search; < 0: not settled
+    double *tentative;  // the shortest way to a column found so far
     int32_t *came_from; // the row from which a settled column was reached
     int32_t *settled;   // columns in the order in which they were settled
     heap_entry *heap;
@@ -61,6 +62,7 @@ static void augment(matching *m, int32_t root)
     const mdp_csr *weight = m->weight;
     size_t n_settled = 0;
     m->heap_size = 0;
+    for (size_t j = 0; j < weight->n_columns; j++) m->tentative[j] = HUGE_VAL;
     int32_t row = root, end_column = -1, alone = root;
     double at = 0.0, best_alone = -m->row_dual[root];
     for (;;) {
@@ -68,13 +70,15 @@ static void augment(matching *m, int32_t root)
             const int32_t column = weight->column[i];
             if (m->distance[column] >= 0.0) continue;
             const double slack = -weight->value[i] - m->row_dual[row] - m->column_dual[column];
+            if (at + slack >= m->tentative[column] || at + slack >= best_alone) continue;
+            m->tentative[column] = at + slack;
             heap_push(m, (heap_entry){at + slack, column, row});
         }
-        heap_entry next = {INFINITY, -1, -1};
+        heap_entry next = {HUGE_VAL, -1, -1};
         while (m->heap_size > 0) {
             next = heap_pop(m);
             if (m->distance[next.column] < 0.0) break;
-            next.distance = INFINITY;
+            next.distance = HUGE_VAL;
         }
         if (next.distance >= best_alone) {
             at = best_alone;
@@ -155,6 +159,7 @@ static psi_status best_matching(psi_ctx *ctx, const mdp_csr *weight, double *tot
     TRY(base_alloc_zero(ctx, rows, sizeof *m.row_dual, &m.row_dual));
     TRY(base_alloc_zero(ctx, columns, sizeof *m.column_dual, &m.column_dual));
     TRY(base_alloc(ctx, columns, sizeof *m.distance, &m.distance));
+    TRY(base_alloc(ctx, columns, sizeof *m.tentative, &m.tentative));
     TRY(base_alloc(ctx, columns, sizeof *m.came_from, &m.came_from));
     TRY(base_alloc(ctx, columns, sizeof *m.settled, &m.settled));
     TRY(base_alloc(ctx, weight->offsets[rows] + 1, sizeof *m.heap, &m.heap));
@@ -172,6 +177,7 @@ done:
     base_free(ctx, m.heap);
     base_free(ctx, m.settled);
     base_free(ctx, m.came_from);
+    base_free(ctx, m.tentative);
     base_free(ctx, m.distance);
     base_free(ctx, m.column_dual);
     base_free(ctx, m.row_dual);

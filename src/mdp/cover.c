@@ -82,7 +82,7 @@ psi_status mdp_cover(psi_ctx *ctx, size_t n, size_t n_actions, size_t width, con
     size_t n_leaders = 0;
     for (size_t i = 0; i < n; i++) {
         const double *x = features + order[i].state * size;
-        double nearest = INFINITY;
+        double nearest = HUGE_VAL;
         size_t best = n_leaders;
         for (size_t l = n_leaders; l-- > 0;) {
             if (leader[l].group != order[i].group) break;

@@ -16,11 +16,11 @@ static psi_status check_log_likelihoods(psi_ctx *ctx, const psi_paths *paths,
         return FAIL(ctx, PSI_ESHAPE, "%zu log-likelihoods per row for %zu latent states",
                     emissions->per_row, paths->n_latent);
     }
-    if (isnan(emissions->absent) || emissions->absent == (float)INFINITY)
+    if (isnan(emissions->absent) || emissions->absent == (float)HUGE_VAL)
         return FAIL(ctx, PSI_EUSAGE, "the log-likelihood of absent latent states is not a number");
     for (size_t i = 0; i < entries; i++) {
         const float value = emissions->log_likelihood[i];
-        if (isnan(value) || value == (float)INFINITY) {
+        if (isnan(value) || value == (float)HUGE_VAL) {
             return FAIL(ctx, PSI_ENUMERIC,
                         "a log-likelihood of row %zu is infinite or not a "
                         "number",
@@ -76,7 +76,7 @@ static double network_emission(const psi_emissions *from, size_t row, size_t fir
 {
     const float *value = from->log_likelihood + row * from->per_row;
     const int32_t *index = from->index ? from->index + row * from->per_row : NULL;
-    double largest = -(double)INFINITY;
+    double largest = -HUGE_VAL;
     if (!index) {
         for (size_t k = first; k < n; k++) largest = fmax(largest, (double)value[k]);
         if (isinf(largest)) {

@@ -108,25 +108,34 @@ static psi_status split_disagreeing(psi_ctx *ctx, const psi_counts *counts,
 {
     psi_status status = PSI_OK;
     mdp_csr rows = {0};
-    int32_t *key = NULL, *leader = NULL;
-    size_t n_leaders = 0;
+    int32_t *key = NULL;                               // (n) the leader of a state
+    int32_t *first = NULL, *last = NULL, *next = NULL; // the leaders of a block, in a chain
     TRY(merged_rows(ctx, counts, c, &rows));
     TRY(base_alloc(ctx, c->n_states, sizeof *key, &key));
-    TRY(base_alloc(ctx, c->n_states, sizeof *leader, &leader));
+    TRY(base_alloc(ctx, c->n_blocks, sizeof *first, &first));
+    TRY(base_alloc(ctx, c->n_blocks, sizeof *last, &last));
+    TRY(base_alloc(ctx, c->n_states, sizeof *next, &next));
+    for (size_t block = 0; block < c->n_blocks; block++) first[block] = last[block] = -1;
     for (size_t i = 0; i < c->n_states; i++) {
-        const size_t k = order[i].state;
+        const size_t k = order[i].state, block = (size_t)c->label[k];
         TRY(base_cancelled(ctx));
-        key[k] = (int32_t)k;
-        for (size_t l = 0; l < n_leaders && key[k] == (int32_t)k; l++) {
-            const size_t candidate = (size_t)leader[l];
-            if (c->label[candidate] != c->label[k]) continue;
-            if (states_agree(counts, &rows, k, candidate, options)) key[k] = leader[l];
-        }
-        if (key[k] == (int32_t)k) leader[n_leaders++] = (int32_t)k;
+        int32_t leader = first[block];
+        while (leader >= 0 && !states_agree(counts, &rows, k, (size_t)leader, options))
+            leader = next[leader];
+        key[k] = leader >= 0 ? leader : (int32_t)k;
+        if (leader >= 0) continue;
+        next[k] = -1;
+        if (first[block] < 0)
+            first[block] = (int32_t)k;
+        else
+            next[last[block]] = (int32_t)k;
+        last[block] = (int32_t)k;
     }
     TRY(psi_partition_split(ctx, c, key));
 done:
-    base_free(ctx, leader);
+    base_free(ctx, next);
+    base_free(ctx, last);
+    base_free(ctx, first);
     base_free(ctx, key);
     mdp_csr_free(ctx, &rows);
     return status;

@@ -123,6 +123,8 @@ psi_status psi_partition_split(psi_ctx *ctx, psi_partition *partition, const int
     keyed_state *states = NULL;
     int32_t *number = NULL;
     size_t kept = 0;
+    if (partition->n_states > INT32_MAX)
+        return FAIL(ctx, PSI_ELIMIT, "%zu states are too many to split", partition->n_states);
     TRY(base_alloc(ctx, partition->n_states, sizeof *states, &states));
     TRY(base_alloc(ctx, partition->n_states, sizeof *number, &number));
     for (size_t s = 0; s < partition->n_states; s++) {

@@ -4,6 +4,7 @@
 
 #include "base/context.h"
 #include "base/threads.h"
+#include "mdp/transitions.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -101,6 +102,31 @@ static double belief_step(belief *b, const psi_mdp *latent, size_t action)
     return reward;
 }
 
+// The same without lists, for crowded M_a, where belief is everywhere after a few steps.
+static double belief_step_dense(belief *b, const psi_mdp *latent, const mdp_transitions *m,
+                                size_t action)
+{
+    double reward = 0.0;
+    for (size_t k = 0; k < latent->n_states; k++) {
+        const size_t row = k * latent->n_actions + action;
+        reward += b->now[k] * latent->reward[row];
+        if (latent->offsets[row] == latent->offsets[row + 1] && !latent->terminal[k])
+            b->unseen += b->now[k];
+    }
+    mdp_forward(m, action, b->now, b->next);
+    double *const now = b->now;
+    b->now = b->next;
+    b->next = now;
+    return reward;
+}
+
+// Back from dense steps to an empty belief with its lists.
+static void belief_clear_dense(belief *b, size_t n_latent)
+{
+    for (size_t k = 0; k < n_latent; k++) b->now[k] = b->next[k] = 0.0;
+    b->n_held = 0;
+}
+
 psi_status psi_rollout(psi_ctx *ctx, const psi_mdp *latent, const double *start, size_t length,
                        const int32_t *actions, psi_rollout_kind kind, double *rewards)
 {
@@ -134,6 +160,8 @@ typedef struct judging {
     const psi_paths *paths;
     const double *beliefs;
     psi_rollout_kind kind;
+    mdp_transitions transitions;
+    bool dense;
     belief *workspace;             // (threads)
     double *error, *zero, *unseen; // (E) error is NaN where nothing can be judged
     atomic_size_t taken;
@@ -147,7 +175,7 @@ static void judge_episode(judging *work, belief *b, size_t e)
     const psi_paths *paths = work->paths;
     const uint64_t begin = paths->episode_offsets[e], end = paths->episode_offsets[e + 1];
     const int32_t first = paths->labels[begin + e];
-    work->error[e] = NAN;
+    work->error[e] = (double)NAN;
     belief_clear(b);
     if (work->beliefs) {
         const double *start = work->beliefs + e * paths->n_latent;
@@ -158,13 +186,18 @@ static void judge_episode(judging *work, belief *b, size_t e)
     if (b->n_held == 0 || begin == end) return;
     double error = 0.0, zero = 0.0;
     for (uint64_t t = begin; t < end; t++) {
+        const size_t action = (size_t)paths->actions[t];
         if (work->kind == PSI_ROLLOUT_ARGMAX) belief_sharpen(b);
-        error += fabs(paths->rewards[t] - belief_step(b, work->latent, (size_t)paths->actions[t]));
+        const double predicted =
+            work->dense ? belief_step_dense(b, work->latent, &work->transitions, action)
+                        : belief_step(b, work->latent, action);
+        error += fabs(paths->rewards[t] - predicted);
         zero += fabs(paths->rewards[t]);
     }
     work->error[e] = error / (double)(end - begin);
     work->zero[e] = zero / (double)(end - begin);
     work->unseen[e] = b->unseen;
+    if (work->dense) belief_clear_dense(b, paths->n_latent);
 }
 
 static void judge_episodes(void *argument, int thread, int threads)
@@ -244,6 +277,8 @@ psi_status psi_sequence_errors(psi_ctx *ctx, const psi_mdp *latent, const psi_pa
                  "%zu and %zu",
                  latent->n_states, latent->n_actions, paths->n_latent, paths->n_actions));
     }
+    TRY(mdp_transitions_new(ctx, latent, 0.0, &work.transitions));
+    work.dense = work.transitions.dense && kind == PSI_ROLLOUT_SOFT;
     TRY(base_alloc_zero(ctx, threads, sizeof *work.workspace, &work.workspace));
     for (size_t t = 0; t < threads; t++) TRY(belief_new(ctx, paths->n_latent, &work.workspace[t]));
     TRY(base_alloc_zero(ctx, n, sizeof *work.error, &work.error));
@@ -259,5 +294,6 @@ done:
     base_free(ctx, work.error);
     for (size_t t = 0; work.workspace && t < threads; t++) belief_free(ctx, &work.workspace[t]);
     base_free(ctx, work.workspace);
+    mdp_transitions_free(ctx, &work.transitions);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "mdp/emissions.h"
 
+#include <math.h>
 #include <string.h>
 
 psi_smooth_options psi_smooth_defaults(void)
@@ -52,17 +53,19 @@ done:
     return status;
 }
 
-// One pass with everything estimated from paths->labels; the evidence is that of the original.
+// One pass with everything estimated from estimate->labels; the evidence is the original labels'.
+// Every row gets its best label, however unsure.
 static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
                                       const psi_paths *evidence, const psi_smooth_options *options,
-                                      int32_t *labels, float *posterior,
-                                      psi_smooth_summary *summary)
+                                      int32_t *best, float *posterior, psi_smooth_summary *summary)
 {
     psi_status status = PSI_OK;
     psi_counts *counts = NULL;
     psi_mdp *latent = NULL;
     double *likelihood = NULL;
     size_t size;
+    psi_smooth_options all = *options;
+    all.keep = 0.0;
     TRY(psi_counts_new(ctx, estimate, &counts));
     TRY(psi_counts_model(ctx, counts, 0.0, &latent));
     if (options->reward_class) {
@@ -72,7 +75,7 @@ static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
         TRY(base_alloc(ctx, size, sizeof *likelihood, &likelihood));
         TRY(psi_reward_likelihood(ctx, estimate, options, likelihood));
     }
-    TRY(psi_smooth_pass(ctx, evidence, latent, likelihood, options, labels, posterior, NULL,
+    TRY(psi_smooth_pass(ctx, evidence, latent, likelihood, &all, best, posterior, NULL,
                         &summary->log_likelihood));
     summary->smallest_row_maximum = psi_mdp_smallest_row_maximum(latent);
 done:
@@ -82,37 +85,65 @@ done:
     return status;
 }
 
+// How sure smoothing must be of a row's own label for the next estimate. A label that the chain
+// gave a chance of one in twenty is enough: its posterior is ρ/(ρ + 19), with ρ the odds of a label
+// being itself to being one of the others. With many latent states that is above keep and changes
+// nothing; with few it is not, and leaving such rows out would thin the rarer successors of
+// stochastic rows, pass after pass, until one is left.
+static double confirmation(const psi_paths *paths, const psi_smooth_options *options)
+{
+    const double others = (double)paths->n_latent - (paths->has_terminal ? 2.0 : 1.0);
+    if (others <= 0.0 || options->noise == 0.0) return options->keep;
+    const double odds = (1.0 - options->noise) * others / options->noise;
+    return fmin(options->keep, odds / (odds + 19.0));
+}
+
+static void summarise(const psi_paths *paths, const int32_t *labels, psi_smooth_summary *summary)
+{
+    for (size_t row = 0; row < paths->n_transitions + paths->n_episodes; row++) {
+        const int32_t before = paths->labels[row], after = labels[row];
+        summary->ignored_before += before < 0;
+        summary->ignored_after += after < 0;
+        summary->changed += before >= 0 && after >= 0 && before != after;
+    }
+}
+
 psi_status psi_smooth(psi_ctx *ctx, const psi_paths *paths, const psi_smooth_options *options,
                       int32_t *labels, float *posterior, psi_smooth_summary *summary)
 {
     psi_status status = PSI_OK;
     const psi_smooth_options chosen = options ? *options : psi_smooth_defaults();
     psi_smooth_summary result = {0};
-    int32_t *kept = NULL, *smoothed = NULL;
+    int32_t *known = NULL, *best = NULL;
+    float *sure = NULL;
     if (chosen.passes == 0) return FAIL(ctx, PSI_EUSAGE, "smoothing takes at least one pass");
     TRY(psi_paths_check(ctx, paths));
+    TRY(mdp_check_smoothing(ctx, paths, &chosen));
     const size_t rows = paths->n_transitions + paths->n_episodes;
-    TRY(base_alloc(ctx, rows, sizeof *kept, &kept));
-    TRY(base_alloc(ctx, rows, sizeof *smoothed, &smoothed));
-    if (rows > 0) memcpy(kept, paths->labels, rows * sizeof *kept);
+    const double confirmed = confirmation(paths, &chosen);
+    TRY(base_alloc(ctx, rows, sizeof *known, &known));
+    TRY(base_alloc(ctx, rows, sizeof *best, &best));
+    TRY(base_alloc(ctx, rows, sizeof *sure, &sure));
+    if (rows > 0) memcpy(known, paths->labels, rows * sizeof *known);
     for (size_t pass = 0; pass < chosen.passes; pass++) {
         psi_paths estimate = *paths;
-        estimate.labels = kept;
-        TRY(estimate_and_smooth(ctx, &estimate, paths, &chosen, smoothed, posterior, &result));
-        int32_t *const swap = kept;
-        kept = smoothed;
-        smoothed = swap;
+        estimate.labels = known;
+        TRY(estimate_and_smooth(ctx, &estimate, paths, &chosen, best, sure, &result));
+        for (size_t row = 0; row < rows; row++) {
+            const double enough = best[row] == paths->labels[row] ? confirmed : chosen.keep;
+            known[row] = (double)sure[row] >= enough ? best[row] : -1;
+        }
     }
     for (size_t row = 0; row < rows; row++) {
-        const int32_t before = paths->labels[row], after = kept[row];
-        result.ignored_before += before < 0;
-        result.ignored_after += after < 0;
-        result.changed += before >= 0 && after >= 0 && before != after;
+        if ((double)sure[row] < chosen.keep) best[row] = -1;
     }
-    if (rows > 0) memcpy(labels, kept, rows * sizeof *labels);
+    summarise(paths, best, &result);
+    if (rows > 0) memcpy(labels, best, rows * sizeof *labels);
+    if (rows > 0 && posterior) memcpy(posterior, sure, rows * sizeof *posterior);
     if (summary) *summary = result;
 done:
-    base_free(ctx, smoothed);
-    base_free(ctx, kept);
+    base_free(ctx, sure);
+    base_free(ctx, best);
+    base_free(ctx, known);
     return status;
 }

@@ -1,12 +1,14 @@
-// The transition matrices that smoothing uses: M_a plus a small uniform floor, so that no latent
-// state is ever impossible. The floor is a rank-one term and is never written out.
+// The transition matrices that beliefs move through: M_a plus, for smoothing, a small uniform
+// floor, so that no latent state is ever impossible. The floor is a rank-one term and is never
+// written out.
 #ifndef PSI_MDP_TRANSITIONS_H
 #define PSI_MDP_TRANSITIONS_H
 
 #include <psifold/mdp.h>
 
 // T_a(k, j) = share · M_a(k, j) + even(k), with share = 1/(1 + floor), even = floor/K/(1 + floor)
-// for seen pairs, M_a = 0 and even = 1/K for unseen ones, and nothing for terminal states.
+// for seen pairs, M_a = 0 and even = 1/K for unseen ones, and nothing for terminal states. With a
+// floor of 0 unseen rows stay empty: M_a as it is.
 typedef struct mdp_transitions {
     size_t n_latent, n_actions;
     uint64_t *offsets;  // (A, K + 1)

@@ -16,8 +16,7 @@ static double action_value(const psi_mdp *mdp, const psi_plan_options *options, 
 {
     const size_t row = s * mdp->n_actions + a;
     if (mdp->offsets[row] == mdp->offsets[row + 1]) {
-        return options->unseen == PSI_UNSEEN_OPTIMISTIC ? options->optimistic_value
-                                                        : -(double)INFINITY;
+        return options->unseen == PSI_UNSEEN_OPTIMISTIC ? options->optimistic_value : -HUGE_VAL;
     }
     double next = 0.0;
     for (uint64_t i = mdp->offsets[row]; i < mdp->offsets[row + 1]; i++)
@@ -31,7 +30,7 @@ static double sweep(const psi_mdp *mdp, const psi_plan_options *options, psi_pla
     double change = 0.0;
     for (size_t s = 0; s < mdp->n_states; s++) {
         if (mdp->terminal[s]) continue;
-        double best = -INFINITY;
+        double best = -HUGE_VAL;
         for (size_t a = 0; a < mdp->n_actions; a++)
             best = fmax(best, action_value(mdp, options, plan->value, s, a));
         if (isinf(best)) continue; // nothing is known to do here: worth 0
@@ -45,7 +44,7 @@ static void read_policy(const psi_mdp *mdp, const psi_plan_options *options, psi
 {
     for (size_t s = 0; s < mdp->n_states; s++) {
         plan->policy[s] = -1;
-        double best = -INFINITY;
+        double best = -HUGE_VAL;
         for (size_t a = 0; a < mdp->n_actions; a++) {
             double *q = &plan->q[s * mdp->n_actions + a];
             *q = mdp->terminal[s] ? 0.0 : action_value(mdp, options, plan->value, s, a);

@@ -97,8 +97,7 @@ done:
     return status;
 }
 
-// A network without weights: zero, batch norm neutral.
-static psi_status make_empty(psi_ctx *ctx, const psi_net_spec *spec, psi_net **out)
+psi_status nn_net_empty(psi_ctx *ctx, const psi_net_spec *spec, psi_net **out)
 {
     *out = NULL;
     psi_net *net = NULL;
@@ -163,7 +162,7 @@ psi_status psi_net_new(psi_ctx *ctx, const psi_net_spec *spec, uint64_t seed, ps
     psi_net *net = NULL;
     real *values = NULL;
     psi_status status = PSI_OK;
-    TRY(make_empty(ctx, spec, &net));
+    TRY(nn_net_empty(ctx, spec, &net));
     size_t largest = 0;
     for (size_t i = 0; i < net->n_tensors; i++) largest = base_max(largest, nn_tensor_size(net, i));
     TRY(base_alloc(ctx, largest, sizeof *values, &values));
@@ -184,7 +183,7 @@ done:
 psi_status psi_net_clone(psi_ctx *ctx, const psi_net *net, psi_net **out)
 {
     psi_status status = PSI_OK;
-    TRY(make_empty(ctx, &net->spec, out));
+    TRY(nn_net_empty(ctx, &net->spec, out));
     memcpy((*out)->dead, net->dead, net->arch.n_dead * sizeof(real));
     TRY(psi_net_blend(ctx, *out, net, 1));
     (*out)->batches = net->batches;

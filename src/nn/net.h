@@ -88,6 +88,9 @@ void nn_tensor_export(const psi_net *net, size_t index, const real *parameters, 
                       real *out);
 size_t nn_tensor_size(const psi_net *net, size_t index);
 
+// A network without weights: zero, batch norm neutral.
+psi_status nn_net_empty(psi_ctx *ctx, const psi_net_spec *spec, psi_net **out);
+
 void nn_net_changed(psi_net *net); // takes a new stamp
 
 #endif

@@ -32,7 +32,7 @@ static void put_npm(const fake_npm *place, const char *script)
     assert_int_equal(chmod(npm, 0755), 0);
 }
 
-static const char PACK[] = "test \"$*\" = 'pack --silent tiny@1' || exit 3\n"
+static const char PACK[] = "test \"$*\" = 'pack --loglevel=error tiny@1' || exit 3\n"
                            "mkdir -p package/data\n"
                            "for f in a b c d; do echo $f >package/data/f$f; done\n"
                            "tar -czf tiny-1.tgz package && rm -r package && echo tiny-1.tgz";

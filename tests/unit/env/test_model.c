@@ -45,7 +45,7 @@ static double expected_steps(const psi_task_exact *model, bool best)
         change = 0.0;
         for (size_t s = 0; s < model->n_states; s++) {
             if (model->terminal[s]) continue;
-            double mean = 0.0, least = INFINITY;
+            double mean = 0.0, least = HUGE_VAL;
             for (size_t a = 0; a < model->n_actions; a++) {
                 const size_t row = s * model->n_actions + a;
                 double value = 1.0;
@@ -190,8 +190,9 @@ static void test_simulation_agrees_with_the_model(void **state)
     psi_ctx *ctx = test_ctx(1);
     static const char *const COLUMNS[] = {"", "no-terminate max-steps 30",
                                           "start-column any height 2 width 5 max-steps 9",
+                                          "start-column any no-terminate max-steps 5",
                                           "start-column right no-terminate reward being"};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         const psi_task task = test_task(ctx, "column-world", NULL, COLUMNS[i]);
         compare_with_simulation(ctx, &task, 20000);
     }

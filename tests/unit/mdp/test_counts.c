@@ -101,7 +101,7 @@ static void test_hostile_paths(void **state)
     assert_status(ctx, psi_counts_new(ctx, &p, &counts), PSI_EDATA);
     test_assert_error_says(ctx, "episode 1");
     p = by_hand;
-    p.rewards = (double[]){0, 0, 0, 0, NAN};
+    p.rewards = (double[]){0, 0, 0, 0, (double)NAN};
     assert_status(ctx, psi_counts_new(ctx, &p, &counts), PSI_EDATA);
     p = by_hand;
     p.labels = (int32_t[]){1, 2, 0, 1, -2, 2, 1};

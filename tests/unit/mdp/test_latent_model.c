@@ -140,7 +140,7 @@ static void test_unseen_and_refused(void **state)
     assert_status(ctx, psi_lsfm_predict(ctx, lsfm, 1, (int32_t[]){2}, psi, psi), PSI_EDATA);
     psi_lsfm_free(ctx, lsfm);
     assert_status(ctx, psi_lsfm_new(ctx, mdp, 1.0, &lsfm), PSI_EUSAGE);
-    assert_status(ctx, psi_lsfm_new(ctx, mdp, NAN, &lsfm), PSI_EUSAGE);
+    assert_status(ctx, psi_lsfm_new(ctx, mdp, (double)NAN, &lsfm), PSI_EUSAGE);
     assert_null(lsfm);
     psi_mdp_free(ctx, mdp);
     assert_true(psi_matching_condition(0.4, 0.22));

@@ -17,11 +17,11 @@ static void test_check_refuses(void **state)
     const spoilt cases[] = {
         {"sum to", 2, {0, 0}, {0, 1}, {0.5, 0.4}, {0}, {0}},
         {"not positive", 2, {0, 0}, {0, 1}, {1.5, -0.5}, {0}, {0}},
-        {"not positive", 1, {0}, {0}, {NAN}, {0}, {0}},
+        {"not positive", 1, {0}, {0}, {(double)NAN}, {0}, {0}},
         {"leads from row 4", 1, {4}, {0}, {1}, {0}, {0}},
         {"to state 2", 1, {0}, {2}, {1}, {0}, {0}},
         {"to state -1", 1, {0}, {-1}, {1}, {0}, {0}},
-        {"not finite", 1, {0}, {0}, {1}, {0, INFINITY}, {0}},
+        {"not finite", 1, {0}, {0}, {1}, {0, HUGE_VAL}, {0}},
         {"is terminal", 1, {0}, {1}, {1}, {0}, {1, 0}},
         {"is terminal", 1, {0}, {1}, {1}, {0, 0, 1}, {0, 1}},
     };

@@ -254,7 +254,7 @@ static void test_refused(void **state)
     options.epsilon_sf = 0.0;
     assert_status(ctx, psi_refine(ctx, mdp, &options, &refinement), PSI_EUSAGE);
     psi_partition *c;
-    assert_status(ctx, psi_bisimulation(ctx, mdp, NAN, &c), PSI_EUSAGE);
+    assert_status(ctx, psi_bisimulation(ctx, mdp, (double)NAN, &c), PSI_EUSAGE);
     psi_cancel(ctx);
     assert_status(ctx, psi_refine(ctx, mdp, NULL, &refinement), PSI_ECANCELLED);
     assert_status(ctx, psi_bisimulation(ctx, mdp, 0.0, &c), PSI_ECANCELLED);

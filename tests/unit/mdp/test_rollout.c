@@ -45,6 +45,44 @@ static void test_against_dense_products(void **state)
     psi_ctx_free(ctx);
 }
 
+// Crowded models take another way inside: both must say what single roll-outs say.
+static void test_errors_against_single_rollouts(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        planted_model model = random_planted(ctx, seed);
+        const psi_mdp *mdp = model.large;
+        size_t others = 0;
+        for (size_t s = 0; s < mdp->n_states; s++) others += !mdp->terminal[s];
+        if (others == 0) {
+            planted_free(ctx, &model);
+            continue;
+        }
+        walk w = random_walk(mdp, 10, 15, seed);
+        w.paths.has_terminal = false; // its terminal states are not number 0
+        for (int kind = 0; kind < 2; kind++) {
+            double errors[10], predicted[15];
+            psi_sequence_error summary;
+            assert_ok(ctx, psi_sequence_errors(ctx, mdp, &w.paths, NULL, (psi_rollout_kind)kind,
+                                               errors, &summary));
+            for (size_t e = 0; e < 10; e++) {
+                const size_t begin = w.offsets[e], length = w.offsets[e + 1] - begin;
+                double belief[64] = {0}, error = 0.0;
+                belief[w.labels[begin + e]] = 1.0;
+                assert_ok(ctx, psi_rollout(ctx, mdp, belief, length, w.actions + begin,
+                                           (psi_rollout_kind)kind, predicted));
+                for (size_t t = 0; t < length; t++)
+                    error += fabs(w.rewards[begin + t] - predicted[t]) / (double)length;
+                assert_true(fabs(error - errors[e]) < 1e-12);
+            }
+        }
+        walk_free(&w);
+        planted_free(ctx, &model);
+    }
+    psi_ctx_free(ctx);
+}
+
 static void test_exact_model_has_no_error(void **state)
 {
     (void)state;
@@ -96,7 +134,7 @@ static void test_exact_model_has_no_error(void **state)
               psi_sequence_errors(ctx, latent, &w.paths, beliefs, PSI_ROLLOUT_SOFT, other, &soft));
     assert_int_equal(soft.judged, 300);
     assert_memory_equal(first + 1, other + 1, sizeof first - sizeof *first);
-    beliefs[7] = NAN;
+    beliefs[7] = (double)NAN;
     assert_status(
         ctx, psi_sequence_errors(ctx, latent, &w.paths, beliefs, PSI_ROLLOUT_SOFT, other, &soft),
         PSI_EDATA);
@@ -175,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_dense_products),
+        cmocka_unit_test(test_errors_against_single_rollouts),
         cmocka_unit_test(test_exact_model_has_no_error),
         cmocka_unit_test(test_unseen_mass),
         cmocka_unit_test(test_faults_in_rollout),

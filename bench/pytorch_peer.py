@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+"""PyTorch doing the work of `psifold bench`, with the same options.
+
+    pytorch_peer.py train --net resnet18 --shape 3x28x28 --batch 256 --threads 1 \\
+                          --actions 3 --classes 100 --json
+
+Needs Debian's python3-torch and python3-torchvision. One training step is what a careful user
+writes: a uint8 batch in memory is made float and divided by 255; trunk, ReLU, one head per action;
+cross-entropy of the taken action's logits; backward; Adam. Prediction is evaluation mode without
+gradients, logits of all heads. With --tuned it also does what PyTorch offers to those who look for
+it: Adam over all tensors at once (foreach) and images with the channels innermost."""
+import argparse
+import json
+import math
+import os
+import sys
+import time
+
+import torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/fixtures/nn"))
+import generate  # the networks of the parity fixtures  # noqa: E402
+
+
+class Heads(torch.nn.Module):
+    """The heads alone, on cached features."""
+
+    def __init__(self, inputs, actions, classes):
+        super().__init__()
+        self.head = torch.nn.Linear(inputs, actions * classes)
+        self.shape = (actions, classes)
+
+    def forward(self, x):
+        return x, self.head(x).view(-1, *self.shape)
+
+
+def make_net(options, shape):
+    if options.net == "heads":
+        return Heads(math.prod(shape), options.actions, options.classes)
+    channels, height, width = shape if len(shape) == 3 else (math.prod(shape), 1, 1)
+    trunk = generate.make_trunk({"net": options.net, "channels": channels, "height": height,
+                                 "width": width})
+    return generate.Net(trunk, options.actions, options.classes)
+
+
+def measure(options):
+    shape = tuple(int(side) for side in options.shape.split("x"))
+    torch.manual_seed(0)
+    net = make_net(options, shape)
+    images = options.net in ("resnet18", "cnn")
+    if images:
+        inputs = torch.randint(0, 256, (options.batch, *shape), dtype=torch.uint8)
+    else:
+        inputs = torch.rand(options.batch, *shape)
+    actions = torch.randint(0, options.actions, (options.batch,))
+    targets = torch.randint(0, options.classes, (options.batch,))
+    rows = torch.arange(options.batch)
+    if options.tuned and images:
+        net = net.to(memory_format=torch.channels_last)
+        inputs = inputs.contiguous(memory_format=torch.channels_last)
+    adam = torch.optim.Adam(net.parameters(), lr=1e-3, foreach=options.tuned)
+
+    def prepared():
+        return inputs.float() / 255 if images else inputs
+
+    def train():
+        adam.zero_grad(set_to_none=True)
+        logits = net(prepared())[1]
+        torch.nn.functional.cross_entropy(logits[rows, actions], targets).backward()
+        adam.step()
+
+    def predict():
+        with torch.inference_mode():
+            net(prepared())
+
+    step = train if options.work == "train" else predict
+    net.train(options.work == "train")
+    for _ in range(2):
+        step()
+    steps, started = 0, time.perf_counter()
+    while steps < 2 or time.perf_counter() - started < options.seconds:
+        step()
+        steps += 1
+    seconds = time.perf_counter() - started
+    return {"images_per_s": steps * options.batch / seconds, "ms_per_step": 1000 * seconds / steps,
+            "steps": steps, "threads": torch.get_num_threads(), "torch": torch.__version__}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="PyTorch doing the work of psifold bench")
+    parser.add_argument("work", choices=("train", "predict"))
+    parser.add_argument("--net", choices=("resnet18", "cnn", "mlp", "heads"), default="resnet18")
+    parser.add_argument("--shape", default="3x28x28")
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--actions", type=int, default=3)
+    parser.add_argument("--classes", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=5, help="how long to measure")
+    parser.add_argument("--tuned", action="store_true", help="foreach Adam, channels-last images")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.set_num_interop_threads(1)
+    result = measure(options)
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print(f"{result['images_per_s']:.0f} images/s, {result['ms_per_step']:.2f} ms a step")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""The command as users call it: exit codes, JSON, sentences, and nothing half-written."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import zipfile
+
+PSIFOLD = os.environ["PSIFOLD"]
+
+
+def run(*arguments, **options):
+    return subprocess.run([PSIFOLD, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, **options)
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="psifold-test-")
+        self.path = pathlib.Path(self.folder.name)
+        self.addCleanup(self.folder.cleanup)
+
+    def succeed(self, *arguments, **options):
+        result = run(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def refuse(self, code, sentence, *arguments, **options):
+        """The command ends with this exit code and one line that contains the sentence."""
+        result = run(*arguments, **options)
+        self.assertEqual(result.returncode, code, (result.stdout, result.stderr))
+        lines = [line for line in result.stderr.splitlines() if line.startswith("psifold: ")]
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertIn(sentence, lines[0])
+        return result
+
+    def generate(self, *arguments, name="data"):
+        target = self.path / name
+        self.succeed("generate", *arguments, "-o", target, "--quiet")
+        return target
+
+    def inspect(self, target, *arguments):
+        return json.loads(self.succeed("inspect", target, "--json", *arguments).stdout)
+
+    def test_overview_lists_every_command_and_each_explains_itself(self):
+        overview = self.succeed().stdout
+        commands = [line.split()[1] for line in overview.splitlines()
+                    if line.startswith("  psifold ")]
+        self.assertGreaterEqual(len(commands), 5)
+        for command in commands:
+            text = self.succeed(command, "--help").stdout
+            self.assertEqual(text, self.succeed("help", command).stdout)
+            self.assertIn("Example:\n  psifold " + command, text)
+            for option in ("--json", "--seed", "--threads", "--quiet"):
+                self.assertIn(option, text)
+            self.assertIn(f".SS psifold {command}", self.succeed("--man").stdout)
+        self.assertRegex(self.succeed("--version").stdout, r"^psifold \d+\.\d+\.\d+\n$")
+
+    def test_wrong_words_get_one_sentence(self):
+        self.refuse(2, "did you mean generate", "genrate")
+        self.refuse(2, "there is no command 'xyzzy'", "xyzzy")
+        self.refuse(2, "did you mean --episodes", "generate", "column-world", "--epsiodes", 3)
+        self.refuse(2, "needs a value", "generate", "column-world", "--episodes")
+        self.refuse(2, "a whole number", "generate", "column-world", "--episodes", "-3")
+        self.refuse(2, "a whole number", "inspect", "x", "--threads", "two")
+        self.refuse(2, "inspect needs FILE", "inspect")
+        self.refuse(2, "does not know what to do with 'b'", "inspect", "a", "b")
+        self.refuse(2, "-o PATH", "generate", "column-world")
+        self.refuse(2, "colum-world", "generate", "colum-world", "-o", self.path / "x")
+        self.refuse(2, "at least 1", "generate", "column-world", "--episodes", 0,
+                    "-o", self.path / "x")
+        self.refuse(2, "nothing called", "fetch", "cifar")
+        self.refuse(2, "more than 1024", "inspect", "x", "--threads", 5000)
+        self.assertEqual(list(self.path.iterdir()), [])
+
+    def test_tasks_are_listed(self):
+        tasks = json.loads(self.succeed("tasks", "--json").stdout)["tasks"]
+        self.assertEqual([task["name"] for task in tasks],
+                         ["column-world", "point-column-world", "combination-lock"])
+        self.assertEqual([preset["name"] for preset in tasks[2]["presets"]],
+                         ["train", "swap-digits", "reversed-dial", "left-dial-broken"])
+        self.assertEqual(self.succeed("tasks", "--names").stdout.split(),
+                         [task["name"] for task in tasks])
+
+    def test_generated_data_are_what_inspect_says(self):
+        data = self.generate("combination-lock", "--episodes", 20, "--max-steps", 50)
+        found = self.inspect(data)
+        self.assertEqual(found["episodes"], 20)
+        self.assertEqual(found["observations"], found["transitions"] + 20)
+        self.assertEqual(found["observation_shape"], [3, 28, 28])
+        self.assertEqual(found["observation_dtype"], "uint8")
+        self.assertEqual(found["n_actions"], 3)
+        self.assertEqual(found["terminated"] + found["truncated"], 20)
+        self.assertEqual(sum(value["count"] for value in found["rewards"]["values"]),
+                         found["transitions"])
+        self.assertTrue(found["latent_states_known"])
+
+    def test_options_shape_the_task(self):
+        data = self.generate("combination-lock", "--dials", 2, "--digits-per-dial", 5, "--broken",
+                             "none", "--episodes", 10)
+        found = self.inspect(data)
+        self.assertEqual(found["observation_shape"], [2, 28, 28])
+        self.assertEqual(found["terminated"], 10)
+        data = self.generate("column-world", "--width", 6, "--no-terminate", "--reward", "being",
+                             "--max-steps", 40, "--episodes", 10, name="grid")
+        found = self.inspect(data)
+        self.assertEqual((found["terminated"], found["truncated"]), (0, 10))
+        self.assertEqual(found["observation_dtype"], "int64")
+        self.refuse(2, "dials", "generate", "column-world", "--dials", 3, "-o", self.path / "no")
+
+    def test_same_seed_same_bytes_on_any_number_of_threads(self):
+        files = []
+        for threads, seed in ((1, 7), (2, 7), (2, 8)):
+            target = self.path / f"x{len(files)}.npz"
+            self.succeed("generate", "combination-lock", "--episodes", 8, "--threads", threads,
+                         "--seed", seed, "-o", target)
+            with zipfile.ZipFile(target) as archive:
+                files.append({name: archive.read(name) for name in archive.namelist()})
+        self.assertEqual(files[0], files[1])
+        self.assertNotEqual(files[0], files[2])
+
+    def test_what_exists_is_not_overwritten_unless_asked(self):
+        data = self.generate("column-world", "--episodes", 3)
+        self.refuse(2, "exists already", "generate", "column-world", "-o", data)
+        self.succeed("generate", "column-world", "--episodes", 5, "-o", data, "--replace")
+        self.assertEqual(self.inspect(data)["episodes"], 5)
+
+    def test_files_that_cannot_be_read_say_why(self):
+        self.refuse(4, "No such file", "inspect", self.path / "nowhere")
+        garbage = self.path / "garbage.npz"
+        garbage.write_bytes(b"this is not a data set at all")
+        result = self.refuse(5, "garbage.npz", "inspect", garbage, "--json")
+        self.assertEqual(json.loads(result.stdout)["status"], "PSI_EFORMAT")
+        self.refuse(4, "cannot", "generate", "column-world", "-o", "/proc/nowhere/x")
+
+    def test_a_full_stdout_is_noticed(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("there is no /dev/full")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PSIFOLD, "tasks"], stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(result.returncode, 4)
+
+    def test_interrupting_leaves_nothing_behind(self):
+        target = self.path / "long"
+        process = subprocess.Popen([PSIFOLD, "generate", "combination-lock", "--episodes",
+                                    "100000", "-o", target], stderr=subprocess.PIPE)
+        deadline = time.time() + 30
+        while not list(self.path.iterdir()) and time.time() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), 130)
+        self.assertIn(b"stopped on request", process.stderr.read())
+        process.stderr.close()
+        self.assertEqual(list(self.path.iterdir()), [])
+
+    def test_completion_knows_commands_and_options(self):
+        script = pathlib.Path(__file__).parents[2] / "completions" / "psifold.bash"
+        folder = os.path.dirname(PSIFOLD)
+
+        def complete(*words):
+            command = (f'PATH="{folder}:$PATH"; source "{script}"; '
+                       f'COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; '
+                       '_psifold; printf "%s\\n" "${COMPREPLY[@]}"')
+            return subprocess.run(["bash", "-c", command], capture_output=True,
+                                  text=True).stdout.split()
+
+        self.assertEqual(complete("psifold", "gen"), ["generate"])
+        self.assertEqual(complete("psifold", "generate", "comb"), ["combination-lock"])
+        self.assertIn("--digits-per-dial", complete("psifold", "generate", "x", "--dig"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+// Loaded with LD_PRELOAD: the FAIL_WRITE_ATth call of write, pwrite, fsync or rename fails as on a
+// full disk. With FAIL_WRITE_ON set all later ones fail, too. FAIL_WRITE_COUNT names a file into
+// which the number of calls is written at the end.
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SEEN __attribute__((visibility("default")))
+
+static atomic_long calls;
+
+static bool refuse(void)
+{
+    const char *at = getenv("FAIL_WRITE_AT");
+    const long number = atomic_fetch_add(&calls, 1) + 1;
+    if (!at) return false;
+    const long fail_at = atol(at);
+    if (number != fail_at && !(number > fail_at && getenv("FAIL_WRITE_ON"))) return false;
+    errno = ENOSPC;
+    return true;
+}
+
+// The next function of that name, which is libc's.
+static void find(const char *name, void *function)
+{
+    *(void **)function = dlsym(RTLD_NEXT, name);
+}
+
+SEEN ssize_t write(int fd, const void *bytes, size_t size)
+{
+    ssize_t (*real)(int, const void *, size_t);
+    find("write", &real);
+    if (fd > 2 && refuse()) return -1;
+    return real(fd, bytes, size);
+}
+
+SEEN ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    ssize_t (*real)(int, const void *, size_t, off_t);
+    find("pwrite", &real);
+    return refuse() ? -1 : real(fd, bytes, size, offset);
+}
+
+SEEN ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset)
+{
+    ssize_t (*real)(int, const void *, size_t, off64_t);
+    find("pwrite64", &real);
+    return refuse() ? -1 : real(fd, bytes, size, offset);
+}
+
+// stdio writes around the symbol write.
+SEEN size_t fwrite(const void *bytes, size_t size, size_t n, FILE *file)
+{
+    size_t (*real)(const void *, size_t, size_t, FILE *);
+    find("fwrite", &real);
+    if (file != stdout && file != stderr && refuse()) return 0;
+    return real(bytes, size, n, file);
+}
+
+SEEN int fsync(int fd)
+{
+    int (*real)(int);
+    find("fsync", &real);
+    return refuse() ? -1 : real(fd);
+}
+
+SEEN int rename(const char *from, const char *to)
+{
+    int (*real)(const char *, const char *);
+    find("rename", &real);
+    return refuse() ? -1 : real(from, to);
+}
+
+SEEN int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    int (*real)(int, const char *, int, const char *, unsigned);
+    find("renameat2", &real);
+    return refuse() ? -1 : real(from_folder, from, to_folder, to, flags);
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+    const char *path = getenv("FAIL_WRITE_COUNT");
+    ssize_t (*real)(int, const void *, size_t);
+    find("write", &real);
+    if (!path) return;
+    char text[32];
+    const int length = snprintf(text, sizeof text, "%ld\n", atomic_load(&calls));
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd >= 0 && real(fd, text, (size_t)length) < 0) errno = EIO;
+    if (fd >= 0) close(fd);
+}
