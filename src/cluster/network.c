@@ -312,3 +312,9 @@ done:
     network_free(state, ctx);
     return status;
 }
+
+const psi_net *cluster_network_trunk(const cluster_approximator *approximator)
+{
+    if (approximator->free != network_free) return NULL;
+    return ((const network_state *)approximator->self)->net;
+}

@@ -21,4 +21,7 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
                                const network_options *options, trunk_losses *losses,
                                cluster_approximator *out);
 
+// The network whose trunk the heads stand on; NULL if the approximator is none of these.
+const psi_net *cluster_network_trunk(const cluster_approximator *approximator);
+
 #endif

@@ -9,6 +9,8 @@
 #include <string.h>
 
 enum { TOP = 8, BLOCK = 4096 };
+static const double KEEP = 0.9;         // a state whose label is less sure than this is ignored …
+static const double KEEP_AT_LAST = 0.5; // … but in the end more likely than not will do
 static const double RECOGNISED = 0.5; // share of a cluster's states that the network must recognise
 
 typedef struct polishing {
@@ -102,13 +104,14 @@ done:
 
 // ---- smoothing and giving up clusters ---------------------------------------------------------
 
-static psi_status smooth(polishing *run, const int32_t *labels, int32_t *out)
+static psi_status smooth(polishing *run, const int32_t *labels, double keep, int32_t *out)
 {
     const psi_paths paths = cluster_paths(run->problem, labels, run->n_latent);
     const psi_emissions emissions = {
         .per_row = TOP, .index = run->top, .log_likelihood = run->likelihood, .absent = -12.0f};
     psi_smooth_options options = psi_smooth_defaults();
     options.emissions = &emissions;
+    options.keep = keep;
     options.reward_class = run->problem->rewards.of;
     options.n_reward_classes = run->problem->rewards.n;
     psi_smooth_summary told;
@@ -225,7 +228,7 @@ static psi_status try_without(polishing *run, size_t k, bool *gone)
         if (run->top[i] > (int32_t)k) run->top[i]--;
     }
     run->n_latent--;
-    TRY(smooth(run, without, run->trial));
+    TRY(smooth(run, without, KEEP, run->trial));
     TRY(cluster_judge_loss(run->ctx, run->problem, run->labels, run->n_latent + 1, run->trial,
                            run->n_latent, lost));
     size_t homeless = 0, members = 0;
@@ -265,6 +268,21 @@ static psi_status drop_unrecognised(polishing *run, size_t *dropped)
     return PSI_OK;
 }
 
+// States that are still ignored get the label that trajectory and network together find likelier
+// than all others.
+static psi_status give_homes(polishing *run)
+{
+    psi_status status = PSI_OK;
+    TRY(classify(run));
+    TRY(smooth(run, run->labels, KEEP_AT_LAST, run->trial));
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const uint64_t row = run->problem->states[i];
+        if (run->labels[row] < 0) run->labels[row] = run->trial[row];
+    }
+done:
+    return status;
+}
+
 psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
                           const cluster_approximator *approximator, const polish_options *options,
                           int32_t *labels, size_t *n_latent, polish_summary *summary)
@@ -291,13 +309,14 @@ psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
         size_t dropped, merged = 0, unrecognised = 0;
         TRY(base_cancelled(ctx));
         TRY(classify(&run));
-        TRY(smooth(&run, labels, run.trial));
+        TRY(smooth(&run, labels, KEEP, run.trial));
         memcpy(labels, run.trial, problem->n_rows * sizeof *labels);
         TRY(drop_small(&run, &dropped));
         if (dropped == 0) TRY(merge_equal(&run, &merged));
         if (dropped + merged == 0) TRY(drop_unrecognised(&run, &unrecognised));
         changed = dropped + merged + unrecognised > 0;
     }
+    TRY(give_homes(&run));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
         summary->changed += before[row] >= 0 && labels[row] >= 0 && before[row] != labels[row];

@@ -107,7 +107,7 @@ done:
 // Puts the new labels in the place of the old ones; tells how far they agree and where every new
 // cluster comes from.
 static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent, int32_t *parent,
-                        refine_step *step)
+                        psi_cluster_step *step)
 {
     psi_status status = PSI_OK;
     refinement *result = run->result;
@@ -139,7 +139,7 @@ static psi_status reward_refinement(refining *run, int32_t *parent)
     const size_t actions = run->problem->data->n_actions;
     int32_t *of_state = NULL;
     size_t n_latent;
-    refine_step step = {.epsilon = run->options->epsilon_reward, .gap = 1.0};
+    psi_cluster_step step = {.epsilon = run->options->epsilon_reward, .gap = 1.0};
     TRY(predict_rewards(run));
     TRY(base_alloc(run->ctx, run->problem->n_states, sizeof *of_state, &of_state));
     cluster_matrix matrix = {run->result->rewards, actions};
@@ -165,7 +165,7 @@ static psi_status successor_feature_refinement(refining *run, int32_t *parent)
     cluster_fit *next = NULL;
     int32_t *of_state = NULL, *target = NULL;
     size_t n_latent;
-    refine_step step = {0};
+    psi_cluster_step step = {0};
 
     // F from the counts of c_i, f_i from the labels of the next states
     TRY(base_alloc(run->ctx, problem->data->n_transitions, sizeof *target, &target));
@@ -177,8 +177,9 @@ static psi_status successor_feature_refinement(refining *run, int32_t *parent)
     result->next = next;
     TRY(cluster_successor_new(run->ctx, problem, run->approximator, result, options->gamma, &psi));
 
-    const double share =
-        options->kick > 0.0 && result->n_steps == 0 ? options->kick : options->gap_share;
+    const double share = options->kick > 0.0 && result->n_steps == result->first_step
+                             ? options->kick
+                             : options->gap_share;
     step.gap = psi.gap;
     step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf : fmin(share * psi.gap, 0.5);
     TRY(cluster_successor_error(run->ctx, &psi, step.epsilon, &step.held_out_error, &step.perfect));
@@ -196,40 +197,50 @@ done:
     return status;
 }
 
+static psi_status tell(const refining *run)
+{
+    const refinement *result = run->result;
+    if (!run->options->watch) return PSI_OK;
+    return run->options->watch(run->options->user, &result->steps[result->n_steps - 1],
+                               result->n_steps, result->labels);
+}
+
 // Equal clusterings: as many clusters, and nearly the same states in them. Or no progress: the most
 // clusters ever seen were seen PATIENCE refinements ago.
 static bool is_converged(const refinement *result)
 {
-    const size_t n = result->n_steps;
+    const psi_cluster_step *steps = result->steps + result->first_step;
+    const size_t n = result->n_steps - result->first_step;
     if (n < 2) return false;
-    const refine_step *now = &result->steps[n - 1], *before = now - 1;
+    const psi_cluster_step *now = &steps[n - 1], *before = now - 1;
     if (now->clusters == before->clusters && now->agreement > SAME) return true;
     size_t most_at = 0;
     for (size_t i = 0; i < n; i++) {
-        if (result->steps[i].clusters > result->steps[most_at].clusters) most_at = i;
+        if (steps[i].clusters > steps[most_at].clusters) most_at = i;
     }
     return n - 1 - most_at >= PATIENCE;
 }
 
 psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                           const cluster_approximator *approximator, const refine_options *options,
-                          refine_watch *watch, void *user, refinement *result)
+                          refinement *result)
 {
     psi_status status = PSI_OK;
-    refining run = {ctx, problem, approximator, options, result, 0};
+    // every fit of every run has a seed of its own
+    refining run = {ctx, problem, approximator, options, result, 100 * result->n_steps};
     int32_t *parent = NULL;
     TRY(base_alloc(ctx, options->max_latent_states + 2, sizeof *parent, &parent));
     for (size_t k = 0; k < options->max_latent_states + 2; k++) parent[k] = (int32_t)k;
-    result->n_steps = 0;
+    result->first_step = result->n_steps;
     result->converged = false;
     if (!result->labels) {
         TRY(reward_refinement(&run, parent));
-        if (watch) TRY(watch(user, result));
+        TRY(tell(&run));
     }
-    while (!result->converged && result->n_steps < options->max_refinements) {
+    while (!result->converged && result->n_steps < result->first_step + options->max_refinements) {
         TRY(successor_feature_refinement(&run, parent));
         result->converged = is_converged(result);
-        if (watch) TRY(watch(user, result));
+        TRY(tell(&run));
     }
 done:
     base_free(ctx, parent);

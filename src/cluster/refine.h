@@ -5,6 +5,8 @@
 #include "cluster/approximator.h"
 #include "cluster/cover.h"
 
+#include <psifold/cluster.h>
+
 typedef struct refine_options {
     double gamma;
     double epsilon_reward; // radius, in units of the smallest difference of two rewards
@@ -16,18 +18,10 @@ typedef struct refine_options {
     bool split; // refine strictly inside the old clusters instead of anew
     size_t max_refinements, max_latent_states;
     uint64_t seed;
+    psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
+                        const int32_t *labels);
+    void *user;
 } refine_options;
-
-// What one refinement found.
-typedef struct refine_step {
-    size_t clusters;       // latent states, the terminal one included
-    double ignored;        // share of the states
-    double agreement;      // with the refinement before, over states that both keep
-    double gap, epsilon;   // smallest distance that must split, and the radius that was used
-    double held_out_error; // mean distance of held-out predictions from their cluster's
-    double perfect;        // share of them within epsilon / 2
-    double seconds;
-} refine_step;
 
 // A labelling of all observations and what was fitted on the way to it.
 typedef struct refinement {
@@ -36,17 +30,15 @@ typedef struct refinement {
     float *rewards;    // (n_states, A) predicted reward / spacing
     cluster_fit *next; // f_i: the next latent state
     bool converged;
-    size_t n_steps;
-    refine_step *steps; // (n_steps)
+    size_t n_steps;          // refinements so far, of all runs
+    size_t first_step;       // of them, those before this run
+    psi_cluster_step *steps; // (n_steps)
 } refinement;
-
-// Called after every refinement with the labels so far; a status other than PSI_OK ends it.
-typedef psi_status refine_watch(void *user, const refinement *result);
 
 // Runs from the rewards, or goes on from the labels in *refinement if it has some.
 psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                           const cluster_approximator *approximator, const refine_options *options,
-                          refine_watch *watch, void *user, refinement *result);
+                          refinement *result);
 void cluster_refinement_free(psi_ctx *ctx, const cluster_approximator *approximator,
                              refinement *result);
 

@@ -242,7 +242,7 @@ done:
     return status;
 }
 
-psi_status cluster_step_add(psi_ctx *ctx, refinement *result, const refine_step *step)
+psi_status cluster_step_add(psi_ctx *ctx, refinement *result, const psi_cluster_step *step)
 {
     const psi_status status =
         base_resize(ctx, result->n_steps + 1, sizeof *result->steps, &result->steps);

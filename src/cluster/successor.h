@@ -50,6 +50,6 @@ psi_status cluster_split(psi_ctx *ctx, const cover_points *points, const cover_o
                          const cluster_problem *problem, const int32_t *labels, size_t n_labels,
                          int32_t *of_state, size_t *n_latent);
 
-psi_status cluster_step_add(psi_ctx *ctx, refinement *result, const refine_step *step);
+psi_status cluster_step_add(psi_ctx *ctx, refinement *result, const psi_cluster_step *step);
 
 #endif
