@@ -58,7 +58,7 @@ typedef struct psi_cluster_options {
     uint64_t seed;
     // After every refinement with the labels (observations) so far; may be NULL.
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
-                        const int32_t *labels);
+                        size_t n_observations, const int32_t *labels);
     void *user;
 } psi_cluster_options;
 PSI_API psi_cluster_options psi_cluster_defaults(void);
@@ -108,6 +108,52 @@ typedef struct psi_purity {
 // PSI_EMISSING if the data do not know their latent states.
 PSI_API psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32_t *labels,
                                  size_t n_latent, psi_purity *out);
+
+// ---- the run folder -----------------------------------------------------------------------------
+
+// What a run leaves behind, as plain data:
+//   manifest.json               options, seed, version, the data's fingerprint, what was found
+//   refinements.jsonl           a line per refinement
+//   clusters.npy                (observations) int32, −1 ignored; clusters-01.npy … per refinement
+//   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K), counts of visits
+//   representation.safetensors  the network, unless a table was used
+typedef struct psi_run psi_run;
+
+// Opens the folder for writing: it appears under its name when the run is committed. With replace
+// false an existing folder is PSI_EUSAGE.
+PSI_API psi_status psi_run_new(psi_ctx *ctx, const char *folder, bool replace, psi_run **out);
+
+// A psi_cluster_options watch: keeps the step and the labels in the run given as user.
+PSI_API psi_status psi_run_watch(void *run, const psi_cluster_step *step, size_t refinement,
+                                 size_t n_observations, const int32_t *labels);
+
+// Writes the rest and puts the folder in place; the run is gone afterwards, also on failure.
+PSI_API psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_trajectories *data,
+                                  const psi_cluster_options *options,
+                                  const psi_clustering *clustering, double seconds);
+PSI_API void psi_run_discard(psi_run *run); // NULL is fine
+
+// A run read back.
+typedef struct psi_run_result {
+    size_t n_latent, n_actions, n_observations, n_refinements;
+    bool has_terminal;
+    uint64_t fingerprint;    // of the data it was made from
+    int32_t *labels;         // (n_observations)
+    psi_mdp *model;          // {w_a, M_a}
+    psi_net *representation; // NULL for a table
+} psi_run_result;
+
+// Every file is checked as hostile input: PSI_EFORMAT or PSI_EDATA with the file's name.
+PSI_API psi_status psi_run_load(psi_ctx *ctx, const char *folder, psi_run_result **out);
+PSI_API void psi_run_result_free(psi_ctx *ctx, psi_run_result *result);
+
+// The labels of refinement i (from 1) of n_observations; they belong to the caller, to be given
+// back with psi_array_free.
+PSI_API psi_status psi_run_labels(psi_ctx *ctx, const char *folder, size_t refinement,
+                                  size_t n_observations, int32_t **labels);
+
+// A number for actions, rewards and episodes of a data set: which data a run was made from.
+PSI_API uint64_t psi_fingerprint(const psi_trajectories *data);
 
 #ifdef __cplusplus
 }

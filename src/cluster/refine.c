@@ -202,7 +202,7 @@ static psi_status tell(const refining *run)
     const refinement *result = run->result;
     if (!run->options->watch) return PSI_OK;
     return run->options->watch(run->options->user, &result->steps[result->n_steps - 1],
-                               result->n_steps, result->labels);
+                               result->n_steps, run->problem->n_rows, result->labels);
 }
 
 // Equal clusterings: as many clusters, and nearly the same states in them. Or no progress: the most

@@ -19,7 +19,7 @@ typedef struct refine_options {
     size_t max_refinements, max_latent_states;
     uint64_t seed;
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
-                        const int32_t *labels);
+                        size_t n_observations, const int32_t *labels);
     void *user;
 } refine_options;
 
