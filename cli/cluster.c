@@ -56,6 +56,8 @@ static void print_result(cli_call *cli, const char *output, const psi_clustering
               "  chosen          gamma %g, epsilon %.3g for rewards, %.3g for successor features "
               "(gap %.3g)",
               found->gamma, found->epsilon_reward, found->epsilon_sf, found->gap);
+    cli_print(cli, "  theorem         its condition on gamma and epsilon is %smet",
+              found->matching_condition ? "" : "not ");
     cli_print(cli, "  run folder      %s", output);
 }
 
@@ -75,6 +77,7 @@ static psi_status fill_result(cli_call *cli, const psi_clustering *found, json_t
     TRY(cli_set(cli, "epsilon_sf", json_real(found->epsilon_sf)));
     TRY(cli_set(cli, "gamma", json_real(found->gamma)));
     TRY(cli_set(cli, "gap", json_real(found->gap)));
+    TRY(cli_set(cli, "matching_condition", json_boolean(found->matching_condition)));
     TRY(cli_set(cli, "representation_accuracy",
                 isfinite(found->accuracy) ? json_real(found->accuracy) : json_null()));
     TRY(cli_set(cli, "seconds", json_real(seconds)));

@@ -74,6 +74,7 @@ typedef struct psi_clustering {
 
     const char *approximator;                      // what was chosen
     double gamma, epsilon_reward, epsilon_sf, gap; // of the last refinement
+    bool matching_condition; // gamma and epsilon_sf meet the theorem's condition (equation 16)
     size_t n_steps;
     psi_cluster_step *steps; // (n_steps)
     size_t rounds;

@@ -221,6 +221,13 @@ static psi_status describe(clustering_run *run, const round_result *best)
                                                                 : 0.5 * problem->rewards.spacing;
     result->epsilon_sf = last->epsilon;
     result->gap = last->gap;
+    result->matching_condition = psi_matching_condition(result->gamma, result->epsilon_sf);
+    if (run->options->epsilon_sf > 0.0 && !result->matching_condition) {
+        base_warn(run->ctx,
+                  "gamma %g and epsilon %g do not meet the condition of the paper's theorem "
+                  "(gamma < 1/2 and epsilon < 2/3 (1 - gamma / (1 - gamma)))",
+                  result->gamma, result->epsilon_sf);
+    }
 done:
     psi_counts_free(run->ctx, counts);
     return status;
@@ -239,13 +246,6 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     result->accuracy = NAN;
     result->n_observations = data->n_observations;
     TRY(cluster_problem_new(ctx, data, options->seed, &run.problem));
-    if (!psi_matching_condition(options->gamma,
-                                options->epsilon_sf > 0.0 ? options->epsilon_sf : 0.5)) {
-        base_note(ctx,
-                  "gamma %g and epsilon do not meet the condition of the paper's theorem; neither "
-                  "do the paper's own",
-                  options->gamma);
-    }
     TRY(choose_approximator(&run));
     TRY(find_latent_states(&run, &best));
     result->has_terminal = run.problem.has_terminal;

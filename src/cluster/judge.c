@@ -21,6 +21,7 @@ static void frequency_free(psi_ctx *ctx, frequencies *f)
 {
     base_free(ctx, f->count);
     base_free(ctx, f->total);
+    *f = (frequencies){0};
 }
 
 static psi_status frequency_new(psi_ctx *ctx, size_t n_keys, size_t n_actions, size_t n_classes,

@@ -174,15 +174,15 @@ static json_t *manifest_options(const psi_cluster_options *options)
 
 static json_t *manifest_result(const psi_clustering *found)
 {
-    return json_pack("{s:I, s:b, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I}",
-                     "latent_states", (json_int_t)found->n_latent, "has_terminal",
-                     found->has_terminal, "approximator", found->approximator, "converged",
-                     found->converged, "stable", found->stable, "hot", found->hot, "split_gain",
-                     found->split_gain, "ignored_fraction", found->ignored, "smoothed_fraction",
-                     found->smoothed, "gamma", found->gamma, "epsilon_reward",
-                     found->epsilon_reward, "epsilon_sf", found->epsilon_sf, "gap", found->gap,
-                     "representation_accuracy", real_or_null(found->accuracy), "rounds",
-                     (json_int_t)found->rounds);
+    return json_pack(
+        "{s:I, s:b, s:s, s:b, s:b, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I}",
+        "latent_states", (json_int_t)found->n_latent, "has_terminal", found->has_terminal,
+        "approximator", found->approximator, "converged", found->converged, "stable", found->stable,
+        "matching_condition", found->matching_condition, "hot", found->hot, "split_gain",
+        found->split_gain, "ignored_fraction", found->ignored, "smoothed_fraction", found->smoothed,
+        "gamma", found->gamma, "epsilon_reward", found->epsilon_reward, "epsilon_sf",
+        found->epsilon_sf, "gap", found->gap, "representation_accuracy",
+        real_or_null(found->accuracy), "rounds", (json_int_t)found->rounds);
 }
 
 static psi_status save_manifest(psi_run *run, const char *data_path, const psi_trajectories *data,
@@ -400,7 +400,7 @@ psi_status psi_run_load(psi_ctx *ctx, const char *folder, psi_run_result **out)
     psi_status status = PSI_OK;
     psi_run_result *result = NULL;
     char *path = NULL;
-    bool has_network;
+    bool has_network = false;
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *result, &result));
     TRY(load_manifest(ctx, folder, result, &has_network));
