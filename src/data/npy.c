@@ -92,6 +92,7 @@ static bool parse_descr(const char *descr, data_element *out)
     char rest;
     if (kind == '\0' || sscanf(descr + 2, "%zu%c", &size, &rest) != 1) return false;
     if (size == 0 || size > 1 << 20) return false;
+    if (kind == 'U') size *= 4; // counted in characters
     *out = (data_element){.size = size, .swapped = order == '>' && size > 1};
     if (order != '<' && order != '>' && order != '|' && order != '=') return false;
     switch (kind) {
