@@ -27,6 +27,7 @@ static const struct {
     {"data", in_temporary_folder},
     {"env", bench_env},
     {"mdp", bench_mdp},
+    {"cluster", bench_cluster},
 };
 
 static void print_figures(cli_call *cli, const char *name, json_t *figures)
@@ -92,7 +93,8 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         .summary = "Measures psifold on this machine",
         .text =
             "WHAT is train or predict (networks), data (reading and batching), env (steps of the\n"
-            "tasks), mdp (counts, smoothing, planning), or all of the last three.\n"
+            "tasks), mdp (counts, smoothing, planning), cluster (the cover), or all of the last "
+            "four.\n"
             "bench/README.md has the figures that were reached and the peers beside them.",
         .example = "psifold bench train --net resnet18 --shape 3x28x28 --batch 256 --json",
         .options = options,

@@ -15,6 +15,7 @@ psi_status bench_data(psi_ctx *ctx, const char *folder, json_t *results);
 
 psi_status bench_env(psi_ctx *ctx, json_t *results);
 psi_status bench_mdp(psi_ctx *ctx, json_t *results);
+psi_status bench_cluster(psi_ctx *ctx, json_t *results);
 
 // `psifold bench train|predict --net resnet18 --shape 3x28x28 --batch 256 …`; on the context's
 // threads. The net "heads" is linear heads on cached features.

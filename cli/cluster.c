@@ -1,4 +1,5 @@
 // psifold cluster: the main job.
+#include "cli/certificate.h"
 #include "cli/commands.h"
 
 #include "base/progress.h"
@@ -58,6 +59,7 @@ static void print_result(cli_call *cli, const char *output, const psi_clustering
               found->gamma, found->epsilon_reward, found->epsilon_sf, found->gap);
     cli_print(cli, "  theorem         its condition on gamma and epsilon is %smet",
               found->matching_condition ? "" : "not ");
+    cli_print_certificate(cli, found->certificate);
     cli_print(cli, "  run folder      %s", output);
 }
 
@@ -80,6 +82,7 @@ static psi_status fill_result(cli_call *cli, const psi_clustering *found, json_t
     TRY(cli_set(cli, "matching_condition", json_boolean(found->matching_condition)));
     TRY(cli_set(cli, "representation_accuracy",
                 isfinite(found->accuracy) ? json_real(found->accuracy) : json_null()));
+    TRY(cli_set(cli, "certificate", cli_certificate_json(found->certificate)));
     TRY(cli_set(cli, "seconds", json_real(seconds)));
 done:
     return status;

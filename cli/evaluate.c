@@ -1,23 +1,9 @@
 // psifold evaluate, assign, export, plan: what a run is good for.
 #include "cli/commands.h"
+#include "cli/labels.h"
 
 #include <math.h>
 #include <string.h>
-
-static psi_paths paths_of(const psi_trajectories *data, const psi_run_result *run,
-                          const int32_t *labels, size_t n_latent)
-{
-    return (psi_paths){.n_episodes = data->n_episodes,
-                       .n_transitions = data->n_transitions,
-                       .n_actions = data->n_actions,
-                       .n_latent = n_latent,
-                       .has_terminal = run->has_terminal,
-                       .labels = labels,
-                       .actions = data->actions,
-                       .rewards = data->rewards,
-                       .episode_offsets = data->episode_offsets,
-                       .terminated = data->terminated};
-}
 
 static json_t *errors_json(const psi_sequence_error *error)
 {
@@ -55,7 +41,7 @@ static psi_status refinement_errors(cli_call *cli, const char *folder, const psi
     for (size_t i = 0; i < run->n_observations; i++) {
         if (labels[i] >= 0 && (size_t)labels[i] >= n_latent) n_latent = (size_t)labels[i] + 1;
     }
-    const psi_paths paths = paths_of(data, run, labels, n_latent);
+    const psi_paths paths = cli_paths(data, run, labels, n_latent);
     TRY(psi_counts_new(cli->ctx, &paths, &counts));
     TRY(psi_counts_model(cli->ctx, counts, 1.0, &model));
     snprintf(what, sizeof what, "refinement %zu", refinement);
@@ -87,27 +73,6 @@ done:
     return status;
 }
 
-// The network's labels with the ends of terminated episodes as what they are known to be.
-static psi_status assign(cli_call *cli, const psi_run_result *run, const psi_trajectories *data,
-                         int32_t *labels)
-{
-    if (!run->representation) {
-        return FAIL(cli->ctx, PSI_EMISSING,
-                    "this run used a table, which knows nothing of other observations");
-    }
-    const psi_status status =
-        psi_clustering_assign(cli->ctx, run->representation, data->observations, labels);
-    if (status != PSI_OK || !run->has_terminal) return status;
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        const uint64_t begin = data->episode_offsets[e] + e, end = data->episode_offsets[e + 1] + e;
-        for (uint64_t row = begin; row < end; row++) {
-            if (labels[row] == 0) labels[row] = -1; // the episode went on: it was not terminal
-        }
-        if (data->terminated[e]) labels[end] = 0;
-    }
-    return PSI_OK;
-}
-
 psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
@@ -125,25 +90,13 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     int32_t *labels = NULL;
     json_t *errors = json_array();
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(psi_run_load(cli->ctx, arguments[0], &run));
-    TRY(psi_trajectories_read(cli->ctx, arguments[1], NULL, &data));
-    if (data->n_actions != run->n_actions) {
-        status = FAIL(cli->ctx, PSI_ESHAPE, "the run knows %zu actions, %s has %zu", run->n_actions,
-                      arguments[1], data->n_actions);
-        goto done;
-    }
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels));
     const bool own = psi_fingerprint(data) == run->fingerprint;
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
-    TRY(base_alloc(cli->ctx, data->n_observations, sizeof *labels, &labels));
-    if (own) {
-        memcpy(labels, run->labels, data->n_observations * sizeof *labels);
-        for (size_t i = 1; i <= run->n_refinements; i++) {
-            TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
-        }
-    } else {
-        TRY(assign(cli, run, data, labels));
+    for (size_t i = 1; own && i <= run->n_refinements; i++) {
+        TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
     }
-    const psi_paths paths = paths_of(data, run, labels, run->n_latent);
+    const psi_paths paths = cli_paths(data, run, labels, run->n_latent);
     TRY(print_errors(cli, "final", run->model, &paths, errors));
     TRY(judge_purity(cli, data, labels, run->n_latent));
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
@@ -182,10 +135,7 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
         status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
         goto done;
     }
-    TRY(psi_run_load(cli->ctx, arguments[0], &run));
-    TRY(psi_trajectories_read(cli->ctx, arguments[1], NULL, &data));
-    TRY(base_alloc(cli->ctx, data->n_observations, sizeof *labels, &labels));
-    TRY(assign(cli, run, data, labels));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels));
     const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
     TRY(psi_arrays_save(cli->ctx, output, &array, 1));
     cli_print(cli, "%s: latent states of %zu observations", output, data->n_observations);

@@ -63,6 +63,34 @@ typedef struct psi_cluster_options {
 } psi_cluster_options;
 PSI_API psi_cluster_options psi_cluster_defaults(void);
 
+// ---- the certificate
+// -----------------------------------------------------------------------------
+
+// Definition 2 of the paper, asked of trajectories that the model was not made from. For every pair
+// (k, a): how far rewards and successor features there are from the model's.
+typedef struct psi_certificate {
+    size_t n_latent, n_actions;      // K, A
+    uint64_t *visits;                // (K, A) transitions behind the figures
+    double *reward_error;            // (K, A) |w_a(k) − mean reward|
+    double *sf_error;                // (K, A) γ ‖Fᵀ (M_a(k) − next latent states as seen)‖
+    double *reward_doubt, *sf_doubt; // (K, A) two standard errors: what chance explains of each
+    double epsilon_reward, epsilon_sf; // what an error may be
+    size_t judged, violating; // transitions; of them, those in pairs whose error exceeds epsilon
+                              // by more than chance explains
+    size_t unseen;            // pairs that these trajectories never show
+    double worst_reward, worst_sf; // largest errors less what chance explains
+    size_t mergeable; // latent states that could be merged with another: 0 is maximal compression
+} psi_certificate;
+
+// O(transitions + K²·A). *out belongs to the caller.
+PSI_API psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma,
+                               const psi_paths *paths, double epsilon_reward, double epsilon_sf,
+                               psi_certificate **out);
+PSI_API void psi_certificate_free(psi_ctx *ctx, psi_certificate *certificate);
+
+// ---- the whole method
+// ----------------------------------------------------------------------------
+
 typedef struct psi_clustering {
     size_t n_observations;
     size_t n_latent; // K; latent state 0 is the terminal one if has_terminal
@@ -84,6 +112,7 @@ typedef struct psi_clustering {
     bool hot;          // … more than chance: the latent states hide something
     double ignored;    // share of the states, at the end
     double smoothed;   // share of the states whose label smoothing changed
+    psi_certificate *certificate; // on held-out episodes, of a model made from the others
 } psi_clustering;
 
 // The whole method. Only rewards, actions and observations are looked at, never latent_states.
@@ -110,13 +139,53 @@ typedef struct psi_purity {
 PSI_API psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32_t *labels,
                                  size_t n_latent, psi_purity *out);
 
+// ---- the epsilon-cover --------------------------------------------------------------------------
+
+// Gathers points that lie within epsilon of one another into clusters (the implication under lines
+// 6 and 12 of Algorithm 1). Centres are chosen where the points are densest and moved to the mean
+// of what they cover; every point then goes to its nearest centre.
+
+// A point is a row of `groups` vectors of `width` numbers each: one vector per action. The distance
+// of two points is the sum over the groups of the norm of the difference.
+typedef struct psi_cover_points {
+    size_t n, groups, width;
+    // Writes the points rows[0 … count) to out (count, groups, width). Called by one thread at a
+    // time.
+    psi_status (*fill)(void *user, psi_ctx *ctx, const uint64_t *rows, size_t count, float *out);
+    void *user;
+} psi_cover_points;
+
+typedef struct psi_cover_options {
+    double epsilon;
+    psi_norm norm;
+    double filter;       // clusters with a smaller share of the points are spurious
+    size_t max_clusters; // PSI_ELIMIT beyond
+    uint64_t seed;       // of the sample in which centres are looked for
+} psi_cover_options;
+
+typedef struct psi_cover_result {
+    size_t n_clusters;
+    float *centres;  // (n_clusters, groups, width)
+    int32_t *labels; // (n) 0 … n_clusters−1, largest cluster first; −1: in a spurious cluster
+    size_t *sizes;   // (n_clusters)
+    size_t ignored;  // points labelled −1
+    double mean_distance; // of the labelled points to their centres
+} psi_cover_result;
+
+// O(n · clusters · groups · width) time; memory for a sample of the points and the labels. The
+// result's arrays belong to the caller. Deterministic for a given number of points and seed.
+PSI_API psi_status psi_cover(psi_ctx *ctx, const psi_cover_points *points,
+                             const psi_cover_options *options, psi_cover_result *out);
+PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
+
 // ---- the run folder -----------------------------------------------------------------------------
 
 // What a run leaves behind, as plain data:
 //   manifest.json               options, seed, version, the data's fingerprint, what was found
 //   refinements.jsonl           a line per refinement
 //   clusters.npy                (observations) int32, −1 ignored; clusters-01.npy … per refinement
-//   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K), counts of visits
+//   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K)
+//   certificate.npz             Definition 2 on held-out episodes, per latent state and action
 //   representation.safetensors  the network, unless a table was used
 typedef struct psi_run psi_run;
 
@@ -138,7 +207,8 @@ PSI_API void psi_run_discard(psi_run *run); // NULL is fine
 typedef struct psi_run_result {
     size_t n_latent, n_actions, n_observations, n_refinements;
     bool has_terminal;
-    uint64_t fingerprint;    // of the data it was made from
+    uint64_t fingerprint; // of the data it was made from
+    double gamma, epsilon_reward, epsilon_sf;
     int32_t *labels;         // (n_observations)
     psi_mdp *model;          // {w_a, M_a}
     psi_net *representation; // NULL for a table

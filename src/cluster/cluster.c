@@ -125,7 +125,7 @@ static psi_status run_round(clustering_run *run, size_t round, round_result *out
         .gap_share = 0.75,
         .kick = KICKS[round < last_kick ? round : last_kick],
         .filter = options->filter,
-        .norm = options->norm == PSI_L1 ? COVER_L1 : COVER_L2,
+        .norm = options->norm,
         .split = options->split,
         .max_refinements = options->max_refinements,
         .max_latent_states = options->max_latent_states,
@@ -233,6 +233,53 @@ done:
     return status;
 }
 
+// The labels of one part of the episodes: the held-out ones, or the others.
+static void labels_of_part(const cluster_problem *problem, const int32_t *labels, bool held_out,
+                           int32_t *out)
+{
+    const psi_trajectories *data = problem->data;
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
+        const bool wanted = begin < end && (problem->held_out[begin] != 0) == held_out;
+        for (uint64_t row = begin + e; row <= end + e; row++) out[row] = wanted ? labels[row] : -1;
+    }
+}
+
+// Judges a model of the training episodes by the held-out ones (by itself, if there are none).
+static psi_status certify(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    const cluster_problem *problem = &run->problem;
+    int32_t *part = NULL;
+    psi_counts *counts = NULL;
+    psi_mdp *model = NULL;
+    psi_partition *merged = NULL;
+    const psi_paths all = cluster_paths(problem, result->labels, result->n_latent);
+    TRY(base_alloc(run->ctx, problem->n_rows, sizeof *part, &part));
+    const psi_paths paths = cluster_paths(problem, part, result->n_latent);
+    labels_of_part(problem, result->labels, false, part);
+    TRY(psi_counts_new(run->ctx, &paths, &counts));
+    TRY(psi_counts_model(run->ctx, counts, 1.0, &model));
+    if (problem->n_held_out > 0) labels_of_part(problem, result->labels, true, part);
+    TRY(psi_certify(run->ctx, model, result->gamma, &paths, result->epsilon_reward,
+                    result->epsilon_sf, &result->certificate));
+    // whether two latent states could be one is asked of all trajectories
+    psi_counts_free(run->ctx, counts);
+    counts = NULL;
+    TRY(psi_counts_new(run->ctx, &all, &counts));
+    psi_merge_options merging = psi_merge_defaults();
+    merging.reward_tolerance = 0.1 * problem->rewards.spacing;
+    TRY(psi_merge(run->ctx, counts, &merging, &merged));
+    result->certificate->mergeable = result->n_latent - merged->n_blocks;
+done:
+    psi_partition_free(run->ctx, merged);
+    psi_mdp_free(run->ctx, model);
+    psi_counts_free(run->ctx, counts);
+    base_free(run->ctx, part);
+    return status;
+}
+
 psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
                        const psi_cluster_options *options, psi_clustering **out)
 {
@@ -253,6 +300,7 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     result->labels = best.labels;
     best.labels = NULL;
     TRY(describe(&run, &best));
+    TRY(certify(&run));
     const psi_net *trunk = cluster_network_trunk(&run.approximator);
     if (trunk) {
         TRY(cluster_representation(ctx, &run.problem, &run.inputs, trunk, result->labels,
@@ -279,6 +327,7 @@ void psi_clustering_free(psi_ctx *ctx, psi_clustering *clustering)
     base_free(ctx, clustering->labels);
     base_free(ctx, clustering->steps);
     psi_mdp_free(ctx, clustering->model);
+    psi_certificate_free(ctx, clustering->certificate);
     psi_net_free(ctx, clustering->representation);
     base_free(ctx, clustering);
 }

@@ -1,4 +1,4 @@
-#include "cluster/cover.h"
+#include <psifold/cluster.h>
 
 #include "base/checked.h"
 #include "base/context.h"
@@ -13,16 +13,16 @@ enum {
     SLICE = 64,        // points that a thread measures at a time: one word of neighbour bits
     CENTRES = 256,     // centres that it measures them against at a time
     BLOCK = 4096,      // points that are filled in at a time
-    SAMPLE = 16384,    // points in which centres are looked for at a time
-    CANDIDATES = 4096, // of them, those that may become one
+    SAMPLE = 8192,     // points in which centres are looked for at a time
+    CANDIDATES = 2048, // of them, those that may become one
     ROUNDS = 4,        // samples taken; the later ones only of points that no centre covers yet
     MEAN_STEPS = 3,    // how often a new centre moves to the mean of what it covers
 };
 
 typedef struct covering {
     psi_ctx *ctx;
-    const cover_points *points;
-    const cover_options *options;
+    const psi_cover_points *points;
+    const psi_cover_options *options;
     size_t dim; // groups · width
 
     float *centres; // (room, dim)
@@ -104,7 +104,7 @@ static void measure_slices(void *argument, int thread, int threads)
             for (size_t g = 0; g < cover->points->groups; g++) {
                 const float *x = job->points + begin * dim + g * width;
                 const float *c = job->centres + first * dim + g * width;
-                if (cover->options->norm == COVER_L1) {
+                if (cover->options->norm == PSI_L1) {
                     add_l1(x, c, n, k, width, dim, distance);
                 } else {
                     add_l2(x, c, n, k, width, dim, product, distance);
@@ -341,7 +341,7 @@ static size_t drop_spurious(covering *cover, const size_t *sizes)
 }
 
 // Gives the clusters their numbers, the largest first, and hands everything over.
-static psi_status hand_over(covering *cover, const size_t *sizes, cover_result *out)
+static psi_status hand_over(covering *cover, const size_t *sizes, psi_cover_result *out)
 {
     psi_status status = PSI_OK;
     const size_t k = cover->n_centres, n = cover->points->n;
@@ -379,13 +379,13 @@ done:
     return status;
 }
 
-psi_status cluster_cover(psi_ctx *ctx, const cover_points *points, const cover_options *options,
-                         cover_result *out)
+psi_status psi_cover(psi_ctx *ctx, const psi_cover_points *points, const psi_cover_options *options,
+                     psi_cover_result *out)
 {
     psi_status status = PSI_OK;
     covering cover = {.ctx = ctx, .points = points, .options = options};
     size_t *sizes = NULL;
-    *out = (cover_result){0};
+    *out = (psi_cover_result){0};
     const size_t threads = (size_t)base_team_size(base_ctx_team(ctx));
     cover.dim = points->groups * points->width;
     const size_t sample = base_min(base_max(points->n, 1), SAMPLE);
@@ -429,14 +429,14 @@ done:
     base_free(ctx, cover.rows);
     base_free(ctx, cover.sample);
     base_free(ctx, cover.centres);
-    if (status != PSI_OK) cluster_cover_free(ctx, out);
+    if (status != PSI_OK) psi_cover_free(ctx, out);
     return status;
 }
 
-void cluster_cover_free(psi_ctx *ctx, cover_result *result)
+void psi_cover_free(psi_ctx *ctx, psi_cover_result *result)
 {
     base_free(ctx, result->centres);
     base_free(ctx, result->labels);
     base_free(ctx, result->sizes);
-    *result = (cover_result){0};
+    *result = (psi_cover_result){0};
 }

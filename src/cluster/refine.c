@@ -77,20 +77,20 @@ static void spread_labels(const refining *run, const int32_t *of_state, int32_t 
 }
 
 // Clusters the given points of all states anew, or, to split, those of every old cluster by itself.
-static psi_status construct(refining *run, const cover_points *points, double epsilon,
+static psi_status construct(refining *run, const psi_cover_points *points, double epsilon,
                             int32_t *of_state, size_t *n_latent)
 {
     psi_status status = PSI_OK;
     const refine_options *options = run->options;
     const int32_t first = run->problem->has_terminal ? 1 : 0;
-    const cover_options how = {.epsilon = epsilon,
-                               .norm = options->norm,
-                               .filter = options->filter,
-                               .max_clusters = options->max_latent_states,
-                               .seed = options->seed + run->fits};
-    cover_result covered = {0};
+    const psi_cover_options how = {.epsilon = epsilon,
+                                   .norm = options->norm,
+                                   .filter = options->filter,
+                                   .max_clusters = options->max_latent_states,
+                                   .seed = options->seed + run->fits};
+    psi_cover_result covered = {0};
     if (!options->split || !run->result->labels) {
-        TRY(cluster_cover(run->ctx, points, &how, &covered));
+        TRY(psi_cover(run->ctx, points, &how, &covered));
         for (size_t i = 0; i < points->n; i++) {
             of_state[i] = covered.labels[i] < 0 ? -1 : covered.labels[i] + first;
         }
@@ -100,7 +100,7 @@ static psi_status construct(refining *run, const cover_points *points, double ep
                           run->result->n_latent, of_state, n_latent));
     }
 done:
-    cluster_cover_free(run->ctx, &covered);
+    psi_cover_free(run->ctx, &covered);
     return status;
 }
 
@@ -143,7 +143,8 @@ static psi_status reward_refinement(refining *run, int32_t *parent)
     TRY(predict_rewards(run));
     TRY(base_alloc(run->ctx, run->problem->n_states, sizeof *of_state, &of_state));
     cluster_matrix matrix = {run->result->rewards, actions};
-    const cover_points points = {run->problem->n_states, actions, 1, cluster_matrix_fill, &matrix};
+    const psi_cover_points points = {run->problem->n_states, actions, 1, cluster_matrix_fill,
+                                     &matrix};
     TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
     TRY(adopt(run, of_state, n_latent, parent, &step));
     step.seconds = base_seconds() - started;
@@ -184,8 +185,8 @@ static psi_status successor_feature_refinement(refining *run, int32_t *parent)
     step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf : fmin(share * psi.gap, 0.5);
     TRY(cluster_successor_error(run->ctx, &psi, step.epsilon, &step.held_out_error, &step.perfect));
     TRY(base_alloc(run->ctx, problem->n_states, sizeof *of_state, &of_state));
-    const cover_points points = {problem->n_states, problem->data->n_actions, result->n_latent + 1,
-                                 cluster_successor_fill, &psi};
+    const psi_cover_points points = {problem->n_states, problem->data->n_actions,
+                                     result->n_latent + 1, cluster_successor_fill, &psi};
     TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
     TRY(adopt(run, of_state, n_latent, parent, &step));
     step.seconds = base_seconds() - started;

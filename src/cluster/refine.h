@@ -3,7 +3,6 @@
 #define PSI_CLUSTER_REFINE_H
 
 #include "cluster/approximator.h"
-#include "cluster/cover.h"
 
 #include <psifold/cluster.h>
 
@@ -14,7 +13,7 @@ typedef struct refine_options {
     double gap_share;      // … as this share of it
     double kick;           // instead of gap_share in the first refinement; 0: none
     double filter;         // share of the states below which a cluster is spurious
-    cover_norm norm;
+    psi_norm norm;
     bool split; // refine strictly inside the old clusters instead of anew
     size_t max_refinements, max_latent_states;
     uint64_t seed;

@@ -185,6 +185,34 @@ static json_t *manifest_result(const psi_clustering *found)
         real_or_null(found->accuracy), "rounds", (json_int_t)found->rounds);
 }
 
+static json_t *manifest_certificate(const psi_certificate *certificate)
+{
+    return json_pack(
+        "{s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I}", "epsilon_reward", certificate->epsilon_reward,
+        "epsilon_sf", certificate->epsilon_sf, "judged", (json_int_t)certificate->judged,
+        "violating", (json_int_t)certificate->violating, "unseen_pairs",
+        (json_int_t)certificate->unseen, "worst_reward_error", certificate->worst_reward,
+        "worst_sf_error", certificate->worst_sf, "mergeable", (json_int_t)certificate->mergeable);
+}
+
+// visits, reward_error, sf_error and what chance explains of them, each (K, A)
+static psi_status save_certificate(psi_run *run, const psi_certificate *certificate)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    const psi_shape shape = {2, {certificate->n_latent, certificate->n_actions}};
+    const psi_array arrays[] = {{"visits", PSI_INT64, shape, certificate->visits},
+                                {"reward_error", PSI_FLOAT64, shape, certificate->reward_error},
+                                {"reward_doubt", PSI_FLOAT64, shape, certificate->reward_doubt},
+                                {"sf_error", PSI_FLOAT64, shape, certificate->sf_error},
+                                {"sf_doubt", PSI_FLOAT64, shape, certificate->sf_doubt}};
+    TRY(base_join(run->ctx, base_output_path(run->output), "certificate.npz", &path));
+    TRY(psi_arrays_save(run->ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
+done:
+    base_free(run->ctx, path);
+    return status;
+}
+
 static psi_status save_manifest(psi_run *run, const char *data_path, const psi_trajectories *data,
                                 const psi_cluster_options *options, const psi_clustering *found,
                                 double seconds)
@@ -222,6 +250,7 @@ psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_traject
     TRY(save_labels(run, "clusters.npy", clustering->labels, clustering->n_observations));
     TRY(save_steps(run));
     TRY(save_latent(run, clustering->model, clustering->gamma));
+    TRY(save_certificate(run, clustering->certificate));
     if (clustering->representation) {
         TRY(base_join(ctx, base_output_path(run->output), "representation.safetensors", &path));
         TRY(psi_net_save(ctx, clustering->representation, path));
@@ -300,6 +329,13 @@ static psi_status load_manifest(psi_ctx *ctx, const char *folder, psi_run_result
         goto done;
     }
     out->fingerprint = number;
+    out->gamma = json_number_value(json_object_get(found, "gamma"));
+    out->epsilon_reward = json_number_value(json_object_get(found, "epsilon_reward"));
+    out->epsilon_sf = json_number_value(json_object_get(found, "epsilon_sf"));
+    if (!(out->gamma >= 0.0 && out->gamma < 1.0)) {
+        status = FAIL(ctx, PSI_EFORMAT, "%s: gamma %g is not below 1", path, out->gamma);
+        goto done;
+    }
     out->has_terminal = json_is_true(json_object_get(found, "has_terminal"));
     *has_network = strcmp(approximator, "table") != 0;
     TRY(manifest_number(ctx, path, found, "latent_states", MAX_LATENT, &out->n_latent));

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/threads.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -66,6 +67,33 @@ void cluster_successor_free(psi_ctx *ctx, successor_features *psi)
     *psi = (successor_features){0};
 }
 
+// points = [reward, p · γF] for the states of one block, each thread its slice.
+typedef struct filling {
+    const successor_features *psi;
+    const uint64_t *states;
+    size_t count;
+    float *to;
+} filling;
+
+static void fill_slice(void *argument, int thread, int threads)
+{
+    const filling *job = argument;
+    const successor_features *psi = job->psi;
+    const size_t actions = psi->n_actions, k = psi->n_latent;
+    size_t begin, end;
+    base_slice(job->count, thread, threads, &begin, &end);
+    if (begin == end) return;
+    float *to = job->to + begin * actions * (k + 1);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)((end - begin) * actions), (int)k,
+                (int)k, 1.0f, psi->p + begin * actions * k, (int)k, psi->gamma_f, (int)k, 0.0f,
+                to + 1, (int)(k + 1));
+    for (size_t i = begin; i < end; i++) {
+        for (size_t a = 0; a < actions; a++) {
+            job->to[(i * actions + a) * (k + 1)] = psi->of->rewards[job->states[i] * actions + a];
+        }
+    }
+}
+
 psi_status cluster_successor_fill(void *user, psi_ctx *ctx, const uint64_t *states, size_t n,
                                   float *out)
 {
@@ -77,14 +105,8 @@ psi_status cluster_successor_fill(void *user, psi_ctx *ctx, const uint64_t *stat
         const psi_status status = psi->approximator->predict(
             psi->approximator->self, ctx, psi->of->next, psi->rows, count, psi->p);
         if (status != PSI_OK) return status;
-        float *to = out + begin * actions * (k + 1);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)(count * actions), (int)k,
-                    (int)k, 1.0f, psi->p, (int)k, psi->gamma_f, (int)k, 0.0f, to + 1, (int)(k + 1));
-        for (size_t i = 0; i < count; i++) {
-            for (size_t a = 0; a < actions; a++) {
-                to[(i * actions + a) * (k + 1)] = psi->of->rewards[states[begin + i] * actions + a];
-            }
-        }
+        filling job = {psi, states + begin, count, out + begin * actions * (k + 1)};
+        base_team_run(base_ctx_team(ctx), fill_slice, &job);
     }
     return PSI_OK;
 }
@@ -188,7 +210,7 @@ done:
 
 // The members of one old cluster, seen as points of their own.
 typedef struct member_points {
-    const cover_points *all;
+    const psi_cover_points *all;
     const uint64_t *state; // which points these are
     uint64_t *rows;        // scratch
 } member_points;
@@ -206,13 +228,14 @@ static psi_status members_fill(void *user, psi_ctx *ctx, const uint64_t *rows, s
     return PSI_OK;
 }
 
-psi_status cluster_split(psi_ctx *ctx, const cover_points *points, const cover_options *options,
-                         const cluster_problem *problem, const int32_t *labels, size_t n_labels,
-                         int32_t *of_state, size_t *n_latent)
+psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
+                         const psi_cover_options *options, const cluster_problem *problem,
+                         const int32_t *labels, size_t n_labels, int32_t *of_state,
+                         size_t *n_latent)
 {
     psi_status status = PSI_OK;
     uint64_t *state = NULL, *rows = NULL;
-    cover_result covered = {0};
+    psi_cover_result covered = {0};
     *n_latent = problem->has_terminal;
     TRY(base_alloc(ctx, points->n, sizeof *state, &state));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
@@ -224,19 +247,19 @@ psi_status cluster_split(psi_ctx *ctx, const cover_points *points, const cover_o
         }
         if (n == 0) continue;
         member_points inside = {points, state, rows};
-        const cover_points of = {n, points->groups, points->width, members_fill, &inside};
-        cover_options how = *options;
+        const psi_cover_points of = {n, points->groups, points->width, members_fill, &inside};
+        psi_cover_options how = *options;
         how.filter = options->filter * (double)points->n / (double)n;
         how.max_clusters = options->max_clusters - base_min(*n_latent, options->max_clusters);
-        cluster_cover_free(ctx, &covered);
-        TRY(cluster_cover(ctx, &of, &how, &covered));
+        psi_cover_free(ctx, &covered);
+        TRY(psi_cover(ctx, &of, &how, &covered));
         for (size_t i = 0; i < n; i++) {
             if (covered.labels[i] >= 0) of_state[state[i]] = covered.labels[i] + (int32_t)*n_latent;
         }
         *n_latent += covered.n_clusters;
     }
 done:
-    cluster_cover_free(ctx, &covered);
+    psi_cover_free(ctx, &covered);
     base_free(ctx, rows);
     base_free(ctx, state);
     return status;

@@ -23,7 +23,7 @@ psi_status cluster_successor_new(psi_ctx *ctx, const cluster_problem *problem,
                                  double gamma, successor_features *out);
 void cluster_successor_free(psi_ctx *ctx, successor_features *psi);
 
-// A cover_points fill: points are numbered like problem->states.
+// A psi_cover_points fill: points are numbered like problem->states.
 psi_status cluster_successor_fill(void *psi, psi_ctx *ctx, const uint64_t *states, size_t n,
                                   float *out);
 
@@ -46,9 +46,10 @@ psi_status cluster_compare(psi_ctx *ctx, size_t n_rows, const int32_t *a, size_t
                            const int32_t *b, size_t n_b, double *agreement, int32_t *parent);
 
 // Covers every old cluster by itself. Ignored states stay ignored.
-psi_status cluster_split(psi_ctx *ctx, const cover_points *points, const cover_options *options,
-                         const cluster_problem *problem, const int32_t *labels, size_t n_labels,
-                         int32_t *of_state, size_t *n_latent);
+psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
+                         const psi_cover_options *options, const cluster_problem *problem,
+                         const int32_t *labels, size_t n_labels, int32_t *of_state,
+                         size_t *n_latent);
 
 psi_status cluster_step_add(psi_ctx *ctx, refinement *result, const psi_cluster_step *step);
 

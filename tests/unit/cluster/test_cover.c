@@ -3,7 +3,7 @@
 
 #include "base/context.h"
 #include "base/random.h"
-#include "cluster/cover.h"
+#include <psifold/cluster.h>
 
 #include <math.h>
 #include <string.h>
@@ -50,13 +50,13 @@ static psi_status fill(void *user, psi_ctx *ctx, const uint64_t *rows, size_t co
     return PSI_OK;
 }
 
-static cover_points points_of(blobs *planted)
+static psi_cover_points points_of(blobs *planted)
 {
-    return (cover_points){planted->n, planted->groups, planted->width, fill, planted};
+    return (psi_cover_points){planted->n, planted->groups, planted->width, fill, planted};
 }
 
 // Every label belongs to one planted cluster and the other way round; strays are ignored.
-static void assert_recovered(const blobs *planted, const cover_result *result)
+static void assert_recovered(const blobs *planted, const psi_cover_result *result)
 {
     assert_int_equal(result->n_clusters, planted->k);
     int32_t label_of[64];
@@ -85,24 +85,24 @@ static void planted_clusters_are_found(void **state)
                          .stray = seed % 4 == 0 ? 0.02 : 0.0,
                          .seed = seed};
         if (planted.k > planted.width) planted.k = planted.width;
-        const cover_points points = points_of(&planted);
-        const cover_options options = {.epsilon = 0.75 * (double)planted.groups,
-                                       .norm = seed % 2 ? COVER_L1 : COVER_L2,
-                                       .filter = 0.01,
-                                       .max_clusters = 1000,
-                                       .seed = seed};
-        cover_result result;
-        assert_ok(ctx, cluster_cover(ctx, &points, &options, &result));
+        const psi_cover_points points = points_of(&planted);
+        const psi_cover_options options = {.epsilon = 0.75 * (double)planted.groups,
+                                           .norm = seed % 2 ? PSI_L1 : PSI_L2,
+                                           .filter = 0.01,
+                                           .max_clusters = 1000,
+                                           .seed = seed};
+        psi_cover_result result;
+        assert_ok(ctx, psi_cover(ctx, &points, &options, &result));
         assert_recovered(&planted, &result);
         for (size_t c = 1; c < result.n_clusters; c++) {
             assert_true(result.sizes[c - 1] >= result.sizes[c]);
         }
-        cluster_cover_free(ctx, &result);
+        psi_cover_free(ctx, &result);
     }
     psi_ctx_free(ctx);
 }
 
-// A cluster of half a percent is seen in 200,000 points although the sample holds 16,384 of them.
+// A cluster of half a percent is seen in 200,000 points although the sample holds 8,192 of them.
 static void rare_clusters_are_found_in_many_points(void **state)
 {
     (void)state;
@@ -110,13 +110,13 @@ static void rare_clusters_are_found_in_many_points(void **state)
     const double share[4] = {0.9, 0.09, 0.005, 0.005};
     blobs planted = {
         .n = 200000, .groups = 3, .width = 8, .k = 4, .noise = 0.02, .share = share, .seed = 5};
-    const cover_points points = points_of(&planted);
-    const cover_options options = {.epsilon = 1.0, .filter = 0.0025, .max_clusters = 100};
-    cover_result result;
-    assert_ok(ctx, cluster_cover(ctx, &points, &options, &result));
+    const psi_cover_points points = points_of(&planted);
+    const psi_cover_options options = {.epsilon = 1.0, .filter = 0.0025, .max_clusters = 100};
+    psi_cover_result result;
+    assert_ok(ctx, psi_cover(ctx, &points, &options, &result));
     assert_recovered(&planted, &result);
     assert_int_equal(result.ignored, 0);
-    cluster_cover_free(ctx, &result);
+    psi_cover_free(ctx, &result);
     psi_ctx_free(ctx);
 }
 
@@ -125,17 +125,17 @@ static void the_number_of_threads_does_not_matter(void **state)
     (void)state;
     blobs planted = {
         .n = 30000, .groups = 2, .width = 6, .k = 6, .noise = 0.2, .stray = 0.05, .seed = 9};
-    const cover_points points = points_of(&planted);
-    const cover_options options = {.epsilon = 1.2, .filter = 0.0025, .max_clusters = 1000};
-    cover_result result[3];
+    const psi_cover_points points = points_of(&planted);
+    const psi_cover_options options = {.epsilon = 1.2, .filter = 0.0025, .max_clusters = 1000};
+    psi_cover_result result[3];
     for (int threads = 1; threads <= 3; threads++) {
         psi_ctx *ctx = test_ctx(threads);
-        assert_ok(ctx, cluster_cover(ctx, &points, &options, &result[threads - 1]));
+        assert_ok(ctx, psi_cover(ctx, &points, &options, &result[threads - 1]));
         assert_int_equal(result[threads - 1].n_clusters, result[0].n_clusters);
         assert_memory_equal(result[threads - 1].labels, result[0].labels,
                             planted.n * sizeof(int32_t));
-        if (threads > 1) cluster_cover_free(ctx, &result[threads - 1]);
-        if (threads == 3) cluster_cover_free(ctx, &result[0]);
+        if (threads > 1) psi_cover_free(ctx, &result[threads - 1]);
+        if (threads == 3) psi_cover_free(ctx, &result[0]);
         psi_ctx_free(ctx);
     }
 }
@@ -145,13 +145,13 @@ static void identical_points_are_one_cluster(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     blobs planted = {.n = 500, .groups = 2, .width = 3, .k = 1, .seed = 1};
-    const cover_points points = points_of(&planted);
-    const cover_options options = {.epsilon = 1e-6, .filter = 0.0025, .max_clusters = 10};
-    cover_result result;
-    assert_ok(ctx, cluster_cover(ctx, &points, &options, &result));
+    const psi_cover_points points = points_of(&planted);
+    const psi_cover_options options = {.epsilon = 1e-6, .filter = 0.0025, .max_clusters = 10};
+    psi_cover_result result;
+    assert_ok(ctx, psi_cover(ctx, &points, &options, &result));
     assert_int_equal(result.n_clusters, 1);
     assert_int_equal(result.ignored, 0);
-    cluster_cover_free(ctx, &result);
+    psi_cover_free(ctx, &result);
     psi_ctx_free(ctx);
 }
 
@@ -160,10 +160,10 @@ static void too_many_clusters_are_an_error_with_advice(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     blobs planted = {.n = 500, .groups = 1, .width = 3, .k = 1, .noise = 1.0, .seed = 1};
-    const cover_points points = points_of(&planted);
-    const cover_options options = {.epsilon = 1e-3, .max_clusters = 50};
-    cover_result result;
-    assert_status(ctx, cluster_cover(ctx, &points, &options, &result), PSI_ELIMIT);
+    const psi_cover_points points = points_of(&planted);
+    const psi_cover_options options = {.epsilon = 1e-3, .max_clusters = 50};
+    psi_cover_result result;
+    assert_status(ctx, psi_cover(ctx, &points, &options, &result), PSI_ELIMIT);
     test_assert_error_says(ctx, "more than 50 clusters");
     assert_null(result.labels);
     psi_ctx_free(ctx);
@@ -171,11 +171,11 @@ static void too_many_clusters_are_an_error_with_advice(void **state)
 
 static psi_status cover_once(psi_ctx *ctx, void *argument)
 {
-    const cover_points points = points_of(argument);
-    const cover_options options = {.epsilon = 0.75, .filter = 0.01, .max_clusters = 100};
-    cover_result result;
-    const psi_status status = cluster_cover(ctx, &points, &options, &result);
-    cluster_cover_free(ctx, &result);
+    const psi_cover_points points = points_of(argument);
+    const psi_cover_options options = {.epsilon = 0.75, .filter = 0.01, .max_clusters = 100};
+    psi_cover_result result;
+    const psi_status status = psi_cover(ctx, &points, &options, &result);
+    psi_cover_free(ctx, &result);
     return status;
 }
 
