@@ -82,7 +82,7 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         {"batch", 0, "N", CLI_SIZE, &network.batch, "observations in a step"},
         {"actions", 0, "N", CLI_SIZE, &network.n_actions, "heads"},
         {"classes", 0, "N", CLI_SIZE, &network.n_classes, "outputs of a head"},
-        {"measure", 0, "S", CLI_REAL, &network.seconds, "seconds to measure for"},
+        {"seconds", 0, "S", CLI_REAL, &network.seconds, "how long to measure"},
         {"exact-conv", 0, NULL, CLI_FLAG, &network.exact_conv, "direct convolutions only"},
         {"kernels", 0, "portable|avx2|avx512", CLI_CHOICE, &network.kernels,
          "which kernels; without it the best this machine has"},

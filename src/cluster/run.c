@@ -223,14 +223,14 @@ static psi_status save_manifest(psi_run *run, const char *data_path, const psi_t
     struct tm utc;
     if (gmtime_r(&now, &utc)) strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)psi_fingerprint(data));
-    json_t *manifest =
-        json_pack("{s:s, s:s, s:I, s:i, s:f, s:{s:s, s:s, s:I, s:I, s:I, s:I}, s:o, s:o}",
-                  "psifold", psi_version(), "finished", when, "seed", (json_int_t)options->seed,
-                  "threads", psi_threads(run->ctx), "seconds", seconds, "data", "path", data_path,
-                  "fingerprint", fingerprint, "episodes", (json_int_t)data->n_episodes,
-                  "transitions", (json_int_t)data->n_transitions, "observations",
-                  (json_int_t)data->n_observations, "n_actions", (json_int_t)data->n_actions,
-                  "options", manifest_options(options), "result", manifest_result(found));
+    json_t *manifest = json_pack(
+        "{s:s, s:s, s:I, s:i, s:f, s:{s:s, s:s, s:I, s:I, s:I, s:I}, s:o, s:o, s:o}", "psifold",
+        psi_version(), "finished", when, "seed", (json_int_t)options->seed, "threads",
+        psi_threads(run->ctx), "seconds", seconds, "data", "path", data_path, "fingerprint",
+        fingerprint, "episodes", (json_int_t)data->n_episodes, "transitions",
+        (json_int_t)data->n_transitions, "observations", (json_int_t)data->n_observations,
+        "n_actions", (json_int_t)data->n_actions, "options", manifest_options(options), "result",
+        manifest_result(found), "certificate", manifest_certificate(found->certificate));
     TRY(base_json_made(run->ctx, manifest));
     TRY(base_join(run->ctx, base_output_path(run->output), "manifest.json", &path));
     TRY(base_json_save(run->ctx, path, manifest));
