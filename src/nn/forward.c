@@ -10,8 +10,10 @@ void nn_prepare(const nn_pass *pass, int thread, bool backward)
 {
     const nn_architecture *arch = &pass->work->arch;
     for (size_t l = 0; l < arch->n_layers; l++) {
-        nn_plan_prepare(&pass->work->plan[l], pass->parameters + arch->layer[l].weights, backward,
-                        thread, pass->work->threads);
+        const nn_layer *layer = &arch->layer[l];
+        const bool both = backward && (layer->input >= 0 || pass->input_gradient);
+        nn_plan_prepare(&pass->work->plan[l], pass->parameters + layer->weights, both, thread,
+                        pass->work->threads);
     }
     base_team_barrier(pass->team);
 }

@@ -15,6 +15,12 @@ double nn_loss_weight(const psi_labels *labels, size_t n)
     return total;
 }
 
+#ifdef PSI_NN_DOUBLE
+#define REAL_EXP exp
+#else
+#define REAL_EXP expf
+#endif
+
 // loss += Σ_i w_i · −log softmax(z_i)_target / Σ w,   d_z = w_i · (softmax(z_i) − e_target) / Σ w,
 // where z_i are the logits of the taken action plus the log priors.
 void nn_loss_rows(const nn_architecture *arch, const psi_labels *labels, const real *outputs,
@@ -27,25 +33,25 @@ void nn_loss_rows(const nn_architecture *arch, const psi_labels *labels, const r
         const real *z = outputs + i * width + action * classes;
         const float *prior = labels->log_priors ? labels->log_priors + action * classes : NULL;
         const double weight = (labels->weights ? (double)labels->weights[i] : 1) / total_weight;
-        double largest = -INFINITY, sum = 0;
+        real *d = d_outputs ? d_outputs + i * width + action * classes : NULL;
+        real largest = -(real)INFINITY;
+        double sum = 0;
         for (size_t k = 0; k < classes; k++) {
-            const double logit = (double)z[k] + (prior ? (double)prior[k] : 0);
+            const real logit = z[k] + (prior ? (real)prior[k] : 0);
             if (!(logit <= largest)) largest = logit; // also if it is not a number
         }
+        if (d) memset(d_outputs + i * width, 0, width * sizeof *d);
         for (size_t k = 0; k < classes; k++) {
-            sum += exp((double)z[k] + (prior ? (double)prior[k] : 0) - largest);
+            const real share = REAL_EXP(z[k] + (prior ? (real)prior[k] : 0) - largest);
+            if (d) d[k] = share;
+            sum += (double)share;
         }
-        const double log_sum = largest + log(sum);
-        const double at_target = (double)z[target] + (prior ? (double)prior[target] : 0);
-        *loss += weight * (log_sum - at_target);
-        if (!d_outputs) continue;
-        real *d = d_outputs + i * width;
-        memset(d, 0, width * sizeof *d);
-        for (size_t k = 0; k < classes; k++) {
-            const double logit = (double)z[k] + (prior ? (double)prior[k] : 0);
-            const double chance = exp(logit - log_sum);
-            d[action * classes + k] = (real)(weight * (chance - (k == target)));
-        }
+        const real at_target = z[target] + (prior ? (real)prior[target] : 0);
+        *loss += weight * (log(sum) + (double)largest - (double)at_target);
+        if (!d) continue;
+        const real factor = (real)(weight / sum);
+        for (size_t k = 0; k < classes; k++) d[k] *= factor;
+        d[target] -= (real)weight;
     }
 }
 

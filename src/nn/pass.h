@@ -17,6 +17,7 @@ typedef struct nn_pass {
     psi_norm_mode mode;
     const char *inputs;
     bool keep_features, keep_outputs; // in the workspace, as rows
+    bool input_gradient;              // the backward pass may be asked for it
 } nn_pass;
 
 // The rows first … first + n of the batch that belong to a thread.

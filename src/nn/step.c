@@ -55,7 +55,7 @@ psi_status psi_net_forward(psi_ctx *ctx, psi_net *net, psi_work *work, const voi
     psi_status status = PSI_OK;
     TRY(check_batch(ctx, work, net, n));
     nn_pass pass = training_pass(ctx, net, work, inputs, n, mode);
-    pass.keep_features = pass.keep_outputs = true;
+    pass.keep_features = pass.keep_outputs = pass.input_gradient = true;
     base_team_run(pass.team, forward_task, &pass);
     if (mode == PSI_NORM_BATCH) {
         net->batches++;

@@ -274,7 +274,7 @@ void nn_rows_to_maps(const real *rows, size_t width, size_t n, nn_maps maps)
         for (size_t i = 0; i < n; i++) {
             const real *from = rows + i * width + block * NN_BLOCK;
             for (size_t j = 0; j < lanes; j++) to[i * NN_BLOCK + j] = from[j];
-            for (size_t j = lanes; j < NN_BLOCK; j++) to[i * NN_BLOCK + j] = 0; // shared memory
+            for (size_t j = lanes; j < NN_BLOCK; j++) to[i * NN_BLOCK + j] = 0; // the memory is shared
         }
     }
 }
@@ -307,6 +307,31 @@ static void normalise(const void *from, psi_dtype dtype, size_t count, real mean
     }
 }
 
+// (n, D) of one type into maps
+#define READ_VECTORS(type)                                                                         \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        const type *x = (const type *)inputs + i * width + block * NN_BLOCK;                       \
+        for (size_t j = 0; j < lanes; j++) {                                                       \
+            to[i * NN_BLOCK + j] = ((real)x[j] - (real)mean[j]) * (real)scale[j];                  \
+        }                                                                                          \
+    }
+
+static void read_vectors(const psi_net *net, nn_maps maps, const void *inputs, size_t n)
+{
+    const size_t width = net->arch.in_channels;
+    for (size_t block = 0; block * NN_BLOCK < width; block++) {
+        const size_t lanes = base_min(NN_BLOCK, width - block * NN_BLOCK);
+        const float *mean = net->spec.mean + block * NN_BLOCK;
+        const float *scale = net->spec.scale + block * NN_BLOCK;
+        real *to = maps.data + block * maps.plane;
+        switch (net->arch.input_dtype) {
+        case PSI_UINT8: READ_VECTORS(uint8_t); break;
+        case PSI_FLOAT32: READ_VECTORS(float); break;
+        default: READ_VECTORS(double); break;
+        }
+    }
+}
+
 void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t n)
 {
     const nn_architecture *arch = &net->arch;
@@ -315,12 +340,7 @@ void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inpu
     const float *mean = net->spec.mean, *scale = net->spec.scale;
     const char *from = inputs;
     if (!arch->image) {
-        for (size_t i = 0; i < n; i++) {
-            for (size_t c = 0; c < channels; c++, from += size) {
-                real *to = thread->input.data + c / NN_BLOCK * thread->input.plane + i * NN_BLOCK;
-                normalise(from, dtype, 1, (real)mean[c], (real)scale[c], to + c % NN_BLOCK, 1);
-            }
-        }
+        read_vectors(net, thread->input, inputs, n);
         return;
     }
     const nn_conv *stem = &arch->layer[arch->order[0]].conv;

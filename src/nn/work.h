@@ -66,7 +66,7 @@ static inline nn_maps nn_input_rows(const nn_thread_work *thread, const nn_layer
     return maps;
 }
 
-// Between the caller's rows and maps of 1×1 pixels.
+// Between the caller's rows and maps of 1×1 pixels; channels that only fill a block become 0.
 void nn_rows_to_maps(const real *rows, size_t width, size_t n, nn_maps maps);
 void nn_maps_to_rows(nn_maps maps, size_t width, size_t n, real *rows);
 
