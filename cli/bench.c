@@ -48,8 +48,8 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         .name = "bench",
         .arguments = "WHAT",
         .summary = "Measures psifold on this machine",
-        .text = "WHAT is data (reading and batching), env (steps of the tasks), mdp (counts, smoothing,\n"
-                "planning), or all.\n"
+        .text = "WHAT is data (reading and batching), env (steps of the tasks), mdp (counts,\n"
+                "smoothing, planning), or all.\n"
                 "bench/README.md has the figures that were reached and the peers beside them.",
         .example = "psifold bench env --json"};
     const char *arguments[CLI_MAX_ARGUMENTS];

@@ -151,8 +151,8 @@ static int sync_parent(char *path)
 }
 
 // A folder cannot be renamed onto one that has something in it: the two change places, and the old
-// one is removed under the temporary name. Where the file system cannot do that in one step, the old
-// one steps aside first.
+// one is removed under the temporary name. Where the file system cannot do that in one step, the
+// old one steps aside first.
 static int rename_folder(base_output *output)
 {
     if (rename(output->temporary, output->target) == 0) return 0;
