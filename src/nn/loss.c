@@ -27,7 +27,7 @@ void nn_loss_rows(const nn_architecture *arch, const psi_labels *labels, const r
         const real *z = outputs + i * width + action * classes;
         const float *prior = labels->log_priors ? labels->log_priors + action * classes : NULL;
         const double weight = (labels->weights ? (double)labels->weights[i] : 1) / total_weight;
-        double largest = -INFINITY, sum = 0;
+        double largest = -HUGE_VAL, sum = 0;
         for (size_t k = 0; k < classes; k++) {
             const double logit = (double)z[k] + (prior ? (double)prior[k] : 0);
             if (!(logit <= largest)) largest = logit; // also if it is not a number
