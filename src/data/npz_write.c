@@ -93,13 +93,14 @@ static psi_status add(psi_writer *writer, const psi_episode *episode)
 {
     const size_t length = episode->length;
     const int64_t steps = (int64_t)length;
+    const uint8_t terminated = episode->terminated, truncated = episode->truncated;
     psi_status status = PSI_OK;
     TRY(put(writer, OBSERVATIONS, episode->observations, (length + 1) * writer->row_bytes));
     TRY(put(writer, ACTIONS, episode->actions, length * sizeof *episode->actions));
     TRY(put(writer, REWARDS, episode->rewards, length * sizeof *episode->rewards));
     TRY(put(writer, LENGTHS, &steps, sizeof steps));
-    TRY(put(writer, TERMINATED, &(uint8_t){episode->terminated}, 1));
-    TRY(put(writer, TRUNCATED, &(uint8_t){episode->truncated}, 1));
+    TRY(put(writer, TERMINATED, &terminated, sizeof terminated));
+    TRY(put(writer, TRUNCATED, &truncated, sizeof truncated));
     if (episode->latent_states) {
         TRY(put(writer, LATENT, episode->latent_states,
                 (length + 1) * sizeof *episode->latent_states));
