@@ -221,7 +221,7 @@ typedef struct tile_plan {
 static tile_plan plan_tile(const data_array *array, const size_t *tile)
 {
     tile_plan plan = {.extent = {1, 1, 1}};
-    size_t from = array->element.size, to = array->element.size;
+    size_t from = array->element.size, to = from;
     for (size_t d = array->rank - 1, slot = 3; d >= 1; d--, slot--) {
         const size_t first = tile[d] * array->chunk[d];
         const size_t extent = base_min(array->chunk[d], array->dim[d] - first);
