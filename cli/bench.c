@@ -27,6 +27,7 @@ static const struct {
     {"data", in_temporary_folder},
     {"env", bench_env},
     {"mdp", bench_mdp},
+    {"cluster", bench_cluster},
 };
 
 static void print_figures(cli_call *cli, const char *name, json_t *figures)
@@ -41,23 +42,73 @@ static void print_figures(cli_call *cli, const char *name, json_t *figures)
     }
 }
 
+// "3x28x28", or "2" for a vector.
+static psi_status parse_shape(cli_call *cli, const char *text, psi_shape *out)
+{
+    *out = (psi_shape){0};
+    for (const char *at = text; out->rank < PSI_MAX_RANK;) {
+        char *end;
+        const unsigned long size = strtoul(at, &end, 10);
+        if (end == at || size == 0 || (*end && *end != 'x')) break;
+        out->dim[out->rank++] = size;
+        if (!*end) return PSI_OK;
+        at = end + 1;
+    }
+    return FAIL(cli->ctx, PSI_EUSAGE, "--shape takes sizes like 3x28x28, not '%s'", text);
+}
+
+// Training and prediction have options of their own and put their figures at the top of the result.
+static psi_status bench_network(cli_call *cli, const char *what, const char *shape,
+                                bench_nn_options *options)
+{
+    psi_status status = PSI_OK;
+    TRY(parse_shape(cli, shape, &options->shape));
+    TRY(strcmp(what, "train") == 0 ? bench_train(cli->ctx, options, cli->result)
+                                   : bench_predict(cli->ctx, options, cli->result));
+    print_figures(cli, what, cli->result);
+done:
+    return status;
+}
+
 psi_status cli_bench(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
+    bench_nn_options network = {
+        .net = "resnet18", .batch = 256, .n_actions = 3, .n_classes = 100, .seconds = 3.0};
+    const char *shape = "3x28x28";
+    const cli_option options[] = {
+        {"net", 0, "mlp|cnn|resnet18|heads", CLI_CHOICE, &network.net, "train, predict: which one"},
+        {"shape", 0, "CxHxW", CLI_TEXT, &shape, "of an observation"},
+        {"batch", 0, "N", CLI_SIZE, &network.batch, "observations in a step"},
+        {"actions", 0, "N", CLI_SIZE, &network.n_actions, "heads"},
+        {"classes", 0, "N", CLI_SIZE, &network.n_classes, "outputs of a head"},
+        {"measure", 0, "S", CLI_REAL, &network.seconds, "seconds to measure for"},
+        {"exact-conv", 0, NULL, CLI_FLAG, &network.exact_conv, "direct convolutions only"},
+        {"kernels", 0, "portable|avx2|avx512", CLI_CHOICE, &network.kernels,
+         "which kernels; without it the best this machine has"},
+    };
     const cli_usage usage = {
         .name = "bench",
         .arguments = "WHAT",
         .summary = "Measures psifold on this machine",
-        .text = "WHAT is data (reading and batching), env (steps of the tasks), mdp (counts,\n"
-                "smoothing, planning), or all.\n"
-                "bench/README.md has the figures that were reached and the peers beside them.",
-        .example = "psifold bench env --json"};
+        .text =
+            "WHAT is train or predict (networks), data (reading and batching), env (steps of the\n"
+            "tasks), mdp (counts, smoothing, planning), cluster (the cover), or all of the last "
+            "four.\n"
+            "bench/README.md has the figures that were reached and the peers beside them.",
+        .example = "psifold bench train --net resnet18 --shape 3x28x28 --batch 256 --json",
+        .options = options,
+        .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     bool known = false;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    const bool all = strcmp(arguments[0], "all") == 0;
+    const char *what = arguments[0];
+    if (strcmp(what, "train") == 0 || strcmp(what, "predict") == 0) {
+        return bench_network(cli, what, shape, &network);
+    }
+    const bool all = strcmp(what, "all") == 0;
     for (size_t i = 0; i < CLI_COUNT(BENCHMARKS); i++) {
-        if (!all && strcmp(arguments[0], BENCHMARKS[i].name) != 0) continue;
+        if (!all && strcmp(what, BENCHMARKS[i].name) != 0) continue;
         known = true;
         json_t *figures = json_object();
         TRY(base_json_made(cli->ctx, figures));
@@ -66,8 +117,10 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         print_figures(cli, BENCHMARKS[i].name, figures);
     }
     if (!known) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "there is no benchmark '%s'; try 'psifold bench all'",
-                      arguments[0]);
+        status = FAIL(cli->ctx, PSI_EUSAGE,
+                      "there is no benchmark '%s'; 'psifold bench --help' lists "
+                      "them",
+                      what);
     }
 done:
     return status;

@@ -95,7 +95,7 @@ static void catch_interrupts(psi_ctx *ctx)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static void close_line(cli_call *cli)
+void cli_close_line(cli_call *cli)
 {
     if (!cli->line_open) return;
     fputs("\r\033[K", stderr);
@@ -106,7 +106,7 @@ static void show_log(void *user, psi_log_level level, const char *sentence)
 {
     cli_call *cli = user;
     if (cli->quiet && level == PSI_LOG_NOTE) return;
-    close_line(cli);
+    cli_close_line(cli);
     fprintf(stderr, "%s: %s\n", level == PSI_LOG_WARNING ? "warning" : "note", sentence);
 }
 
@@ -133,7 +133,7 @@ static void show_progress(void *user, const psi_progress *progress)
     const bool finished = progress->done == progress->total;
     if (cli->on_terminal) {
         if (finished) {
-            close_line(cli);
+            cli_close_line(cli);
         } else {
             show_bar(cli, progress);
         }
@@ -184,7 +184,7 @@ int cli_execute(const cli_command *command, int argc, char **argv)
 {
     cli_call cli = {.result = json_object()};
     psi_status status = command->run(&cli, argc, argv);
-    close_line(&cli);
+    cli_close_line(&cli);
     const bool helped = status == PSI_ECANCELLED && !cli.ctx;
     if (status != PSI_OK && cli.ctx) {
         cli_complain("%s", psi_error(cli.ctx)->message);

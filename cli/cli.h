@@ -61,6 +61,9 @@ psi_status cli_parse(cli_call *cli, const cli_usage *usage, int argc, char **arg
 // A line of the human-readable result; silent under --json.
 void cli_print(cli_call *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 
+// Takes an open progress bar off the terminal, before a line is printed.
+void cli_close_line(cli_call *cli);
+
 // Sets a key of the JSON result; takes over the value.
 psi_status cli_set(cli_call *cli, const char *key, json_t *value);
 

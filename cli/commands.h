@@ -9,6 +9,12 @@
     X("generate", "trajectories of a built-in task", cli_generate)                                 \
     X("fetch", "the MNIST digits, into the cache folder", cli_fetch)                               \
     X("inspect", "what is in a data set, and what is wrong with it", cli_inspect)                  \
+    X("cluster", "the main job: how many states, and which observations are which", cli_cluster)   \
+    X("evaluate", "how well a run predicts rewards, and how pure its clusters are", cli_evaluate)  \
+    X("verify", "the certificate of a run, on other data", cli_verify)                             \
+    X("assign", "latent states for other observations", cli_assign)                                \
+    X("export", "the representation network as ONNX or safetensors", cli_export)                   \
+    X("plan", "values and the best actions of the latent states", cli_plan)                        \
     X("bench", "the measured figures, on this machine", cli_bench)
 
 #define X(name, summary, function) cli_run function;

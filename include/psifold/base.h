@@ -88,7 +88,8 @@ typedef struct psi_ctx psi_ctx;
 
 // A context carries allocator, callbacks, threads and the last error. It is used by one thread at a
 // time, except psi_cancel, which may come from anywhere, a signal handler included. options may be
-// NULL. Returns PSI_ENOMEM, or PSI_EUSAGE for a thread count outside 0 … 1024.
+// NULL. Returns PSI_ENOMEM, or PSI_EUSAGE for a thread count outside 0 … 1024. Work is shared among
+// the context's own threads, so OpenBLAS is told, for the whole process, to use one.
 PSI_API psi_status psi_ctx_new(const psi_options *options, psi_ctx **out);
 PSI_API void psi_ctx_free(psi_ctx *ctx);
 

@@ -32,6 +32,12 @@ PSI_API size_t psi_observations_row_bytes(const psi_observations *observations);
 PSI_API psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observations,
                                            const uint64_t *rows, size_t n, void *out);
 
+// Tells the system that these rows will be gathered soon: it brings them from the disk while the
+// caller is busy with the batch before. Only a hint: it never waits and cannot fail, and rows in
+// memory, compressed rows and rows that do not exist are passed over.
+PSI_API void psi_observations_prefetch(const psi_observations *observations, const uint64_t *rows,
+                                       size_t n);
+
 // All rows one after the other, where they already are in memory; NULL where they have to be read.
 PSI_API const void *psi_observations_data(const psi_observations *observations);
 
@@ -154,6 +160,29 @@ PSI_API psi_status psi_collector_add(psi_collector *collector, const psi_episode
 PSI_API psi_status psi_collector_finish(psi_collector *collector,
                                         psi_trajectories **out); // gone afterwards
 PSI_API void psi_collector_discard(psi_collector *collector);
+
+// A named array in the caller's memory, the last index running fastest.
+typedef struct psi_array {
+    const char *name; // of 1 to 250 bytes; not looked at for an .npy
+    psi_dtype dtype;
+    psi_shape shape; // rank 0 is a single number
+    const void *data;
+} psi_array;
+
+// One array as numpy's .npy, or any number as an .npz without compression, whichever path ends
+// with. The file is there whole or, on failure, as it was before; the same arrays give the same
+// bytes. PSI_EUSAGE for names that are missing or not unique.
+PSI_API psi_status psi_arrays_save(psi_ctx *ctx, const char *path, const psi_array *arrays,
+                                   size_t n);
+
+// The array called name in an .npz, or the one in an .npy (name is NULL), recognised from the
+// content. It may be stored as any type of number: integers arrive exactly or not at all, and
+// floating-point numbers as integers if they are whole; only float64 is rounded to float32. Returns
+// PSI_EFORMAT for a file that is neither or damaged, PSI_EDATA for an array that is missing or does
+// not hold numbers that fit. *data belongs to the caller: psi_array_free.
+PSI_API psi_status psi_array_load(psi_ctx *ctx, const char *path, const char *name,
+                                  psi_dtype wanted, psi_shape *shape, void **data);
+PSI_API void psi_array_free(psi_ctx *ctx, void *data); // NULL is fine
 
 #ifdef __cplusplus
 }

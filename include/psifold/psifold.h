@@ -4,6 +4,7 @@
 
 #include <psifold/agent.h>
 #include <psifold/base.h>
+#include <psifold/cluster.h>
 #include <psifold/data.h>
 #include <psifold/env.h>
 #include <psifold/mdp.h>

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/threads.h"
 
+#include <cblas.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -59,6 +60,8 @@ psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
     ctx->options = chosen;
     pthread_mutex_init(&ctx->error_lock, NULL);
     atomic_init(&ctx->cancelled, false);
+    // the team is the only pool of threads: OpenBLAS's own would fight with it for the cores
+    openblas_set_num_threads(1);
     const psi_status status = base_team_new(ctx, chosen.threads, &ctx->team);
     if (status != PSI_OK) {
         psi_ctx_free(ctx);

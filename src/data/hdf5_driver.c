@@ -130,13 +130,18 @@ hid_t data_hdf5_driver_create(data_hdf5_driver *driver, const char *path, hid_t 
         .truncate = driver_truncate,
         .fl_map = H5FD_FLMAP_DICHOTOMY,
     };
-    *driver = (data_hdf5_driver){.fd = -1};
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS), id = H5FDregister(&class);
+    *driver = (data_hdf5_driver){.id = H5FDregister(&class), .fd = -1};
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     hid_t file = -1;
-    if (access > 0 && id > 0 && H5Pset_driver(access, id, &driver) >= 0) {
+    if (access > 0 && driver->id > 0 && H5Pset_driver(access, driver->id, &driver) >= 0) {
         file = H5Fcreate(path, H5F_ACC_EXCL, creation, access);
     }
     if (access > 0) H5Pclose(access);
-    if (id > 0) H5FDunregister(id); // the file keeps it alive
     return file;
+}
+
+void data_hdf5_driver_end(data_hdf5_driver *driver)
+{
+    if (driver->id > 0) H5FDunregister(driver->id);
+    driver->id = 0;
 }

@@ -9,6 +9,7 @@
 
 typedef struct data_hdf5_driver {
     H5FD_t public_part; // first: libhdf5 knows it by this
+    hid_t id;           // as libhdf5 knows the kind of driver
     int fd;
     int error; // errno of the first failure; nothing is written after it
     haddr_t end_of_allocation, end_of_file;
@@ -17,5 +18,8 @@ typedef struct data_hdf5_driver {
 // Creates a file at path through the driver, which must stay where it is until the file is closed.
 // At most one file at a time has it. Not positive on failure. Called under the library's lock.
 hid_t data_hdf5_driver_create(data_hdf5_driver *driver, const char *path, hid_t creation);
+
+// After the file was closed, or could not be created. Called under the library's lock.
+void data_hdf5_driver_end(data_hdf5_driver *driver);
 
 #endif

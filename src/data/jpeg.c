@@ -37,7 +37,7 @@ void data_jpeg_decoder_free(psi_ctx *ctx, data_jpeg_decoder *decoder)
 psi_status data_jpeg_shape(psi_ctx *ctx, data_jpeg_decoder *decoder, const char *name,
                            const void *bytes, size_t size, psi_shape *out)
 {
-    int width, height, subsampling, colours;
+    int width = 0, height = 0, subsampling = 0, colours = 0; // not set if there are only tables
     if (!data_jpeg_recognised(bytes, size)) {
         return FAIL(ctx, PSI_EFORMAT, "%s: a frame does not begin like a JPEG image", name);
     }

@@ -35,6 +35,7 @@ static void release(psi_writer *writer)
     if (self->group_creation > 0) H5Pclose(self->group_creation);
     if (self->dataset_creation > 0) H5Pclose(self->dataset_creation);
     if (self->file > 0) H5Fclose(self->file);
+    data_hdf5_driver_end(&self->driver);
     data_hdf5_leave(quiet);
     base_output_discard(self->output);
     base_free(writer->ctx, self->folder);

@@ -1,6 +1,8 @@
+// How numpy writes one array: the header, and what follows from it.
 #include "data/npy.h"
 
 #include "base/checked.h"
+#include "base/context.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,6 +92,7 @@ static bool parse_descr(const char *descr, data_element *out)
     char rest;
     if (kind == '\0' || sscanf(descr + 2, "%zu%c", &size, &rest) != 1) return false;
     if (size == 0 || size > 1 << 20) return false;
+    if (kind == 'U') size *= 4; // counted in characters
     *out = (data_element){.size = size, .swapped = order == '>' && size > 1};
     if (order != '<' && order != '>' && order != '|' && order != '=') return false;
     switch (kind) {
@@ -139,6 +142,47 @@ bool data_npy_parse(const char *text, size_t size, data_array *out, bool *fortra
         if (!take(&at, ',') && !(take(&at, '}') && (at.at--, true))) return false;
     }
     return has_descr && has_order && has_shape;
+}
+
+bool data_npy_extent(data_array *array, size_t *size)
+{
+    array->row_bytes = array->element.size;
+    for (size_t d = 1; d < array->rank; d++) {
+        if (!base_mul(array->row_bytes, array->dim[d], &array->row_bytes)) return false;
+    }
+    return base_mul(array->row_bytes, data_array_rows(array), size);
+}
+
+// Element (i0, i1, …) is at i0 + n0 · (i1 + n1 · (…)) in the file; rows want it the other way.
+psi_status data_npy_turn(psi_ctx *ctx, data_array *array, size_t size)
+{
+    char *fresh;
+    const psi_status status = base_alloc(ctx, size, 1, &fresh);
+    if (status != PSI_OK) return status;
+    const size_t element = array->element.size, count = size / element;
+    size_t at[DATA_MAX_RANK] = {0}, stride[DATA_MAX_RANK] = {1};
+    for (size_t d = 1; d < array->rank; d++) stride[d] = stride[d - 1] * array->dim[d - 1];
+    for (size_t i = 0; i < count; i++) {
+        size_t from = 0;
+        for (size_t d = 0; d < array->rank; d++) from += at[d] * stride[d];
+        memcpy(fresh + i * element, array->memory + from * element, element);
+        for (size_t d = array->rank; d-- > 0 && ++at[d] == array->dim[d];) at[d] = 0;
+    }
+    base_free(ctx, array->memory);
+    array->memory = fresh;
+    return PSI_OK;
+}
+
+const char *data_npy_descr(psi_dtype dtype)
+{
+    switch (dtype) {
+    case PSI_UINT8: return "|u1";
+    case PSI_INT32: return "<i4";
+    case PSI_INT64: return "<i8";
+    case PSI_FLOAT32: return "<f4";
+    case PSI_FLOAT64: return "<f8";
+    }
+    return "";
 }
 
 size_t data_npy_format(char *out, size_t room, const char *descr, size_t rank, const size_t *dim)

@@ -177,26 +177,6 @@ static psi_status unpack_to_memory(npz_archive *self, zip_file_t *entry, size_t 
     return PSI_OK;
 }
 
-// Element (i0, i1, …) is at i0 + n0 · (i1 + n1 · (…)) in the file; rows want it the other way.
-static psi_status transpose(npz_archive *self, data_array *array, size_t size)
-{
-    char *fresh;
-    const psi_status status = base_alloc(self->base.ctx, size, 1, &fresh);
-    if (status != PSI_OK) return status;
-    const size_t element = array->element.size, count = size / element;
-    size_t at[DATA_MAX_RANK] = {0}, stride[DATA_MAX_RANK] = {1};
-    for (size_t d = 1; d < array->rank; d++) stride[d] = stride[d - 1] * array->dim[d - 1];
-    for (size_t i = 0; i < count; i++) {
-        size_t from = 0;
-        for (size_t d = 0; d < array->rank; d++) from += at[d] * stride[d];
-        memcpy(fresh + i * element, array->memory + from * element, element);
-        for (size_t d = array->rank; d-- > 0 && ++at[d] == array->dim[d];) at[d] = 0;
-    }
-    base_free(self->base.ctx, array->memory);
-    array->memory = fresh;
-    return PSI_OK;
-}
-
 static psi_status read_header(npz_archive *self, zip_file_t *entry, data_array *array,
                               bool *fortran, size_t *header, uint64_t *where)
 {
@@ -244,13 +224,7 @@ static psi_status describe_entry(npz_archive *self, zip_uint64_t index, zip_file
         return fail_on(self, array->name, "its size is not known");
     }
     TRY(read_header(self, entry, array, &fortran, &header, &where));
-    size = array->row_bytes = array->element.size;
-    bool fits = true;
-    for (size_t d = 1; d < array->rank; d++) {
-        fits = fits && base_mul(array->row_bytes, array->dim[d], &array->row_bytes);
-    }
-    fits = fits && base_mul(array->row_bytes, data_array_rows(array), &size);
-    if (!fits || stat.size < header || size > stat.size - header) {
+    if (!data_npy_extent(array, &size) || stat.size < header || size > stat.size - header) {
         return fail_on(self, array->name, "shorter than its header says");
     }
     if (size < stat.size - header) return fail_on(self, array->name, "longer than its header says");
@@ -265,7 +239,7 @@ static psi_status describe_entry(npz_archive *self, zip_uint64_t index, zip_file
                         self->base.path, array->name);
         }
         TRY(unpack_to_memory(self, entry, size, array));
-        TRY(transpose(self, array, size));
+        TRY(data_npy_turn(ctx, array, size));
     } else if (small) {
         TRY(unpack_to_memory(self, entry, size, array));
     } else if (stat.comp_method == ZIP_CM_STORE && lies_at(self, where, header, size)) {

@@ -1,4 +1,5 @@
 // Adam (Kingma and Ba), as PyTorch does it.
+#include "nn/memory.h"
 #include "nn/pass.h"
 
 #include "base/context.h"
@@ -25,8 +26,8 @@ psi_status psi_adam_new(psi_ctx *ctx, const psi_net *net, const psi_adam_options
     adam->beta2 = chosen.beta2;
     adam->epsilon = chosen.epsilon;
     adam->n = net->arch.n_parameters;
-    TRY(base_alloc_zero(ctx, adam->n, sizeof(real), &adam->m));
-    TRY(base_alloc_zero(ctx, adam->n, sizeof(real), &adam->v));
+    TRY(nn_alloc_large(ctx, adam->n, sizeof(real), &adam->m));
+    TRY(nn_alloc_large(ctx, adam->n, sizeof(real), &adam->v));
     *out = adam;
     adam = NULL;
 done:

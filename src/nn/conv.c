@@ -1,6 +1,8 @@
 // Geometry and planning of convolutions, and the way to the three algorithms.
 #include "nn/conv.h"
 
+#include "nn/memory.h"
+
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/threads.h"
@@ -134,10 +136,10 @@ psi_status nn_plan_init(psi_ctx *ctx, const nn_conv *conv, const nn_kernels *ker
     plan->sub_batch = (rows + parts - 1) / parts;
     if (plan->algorithm == NN_DIRECT) {
         TRY(make_tables(ctx, plan));
-        if (backward) TRY(base_alloc(ctx, conv->n_weights, sizeof(real), &plan->transposed));
+        if (backward) TRY(nn_alloc_large(ctx, conv->n_weights, sizeof(real), &plan->transposed));
     } else if (plan->algorithm == NN_REDUCED) {
-        TRY(base_alloc(ctx, plan->n_prepared, sizeof(real), &plan->prepared));
-        if (backward) TRY(base_alloc(ctx, plan->n_prepared, sizeof(real), &plan->transposed));
+        TRY(nn_alloc_large(ctx, plan->n_prepared, sizeof(real), &plan->prepared));
+        if (backward) TRY(nn_alloc_large(ctx, plan->n_prepared, sizeof(real), &plan->transposed));
     }
 done:
     if (status != PSI_OK) nn_plan_free(ctx, plan);

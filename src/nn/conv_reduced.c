@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    SCRATCH_BYTES = 1200 * 1024, // of V and M together: what the second cache holds
+    SCRATCH_BYTES = 3200 * 1024, // of V and M together: a few times the second cache
     MOST_BLOCKS = 64,            // of channels
     FEWEST_ROWS = 16,            // in a sub-batch, before strips of tiles are taken instead
 };

@@ -1,10 +1,14 @@
 // The kernels for any processor: the compiler makes of 16-byte vectors what the machine has.
 #define KERNELS_NAME  "portable"
 #define KERNELS_TABLE nn_kernels_portable
-#define LANES         4 // numbers in a vector
-#define WIDE          1 // blocks of outputs in a tile of registers …
-#define WIDE_ROWS     3 // … and its rows
-#define NARROW_ROWS   3 // the same for a single block
-#define DEPTH         16
+#ifdef PSI_NN_DOUBLE
+#define LANES 2 // numbers in a vector
+#else
+#define LANES 4
+#endif
+#define WIDE        1 // blocks of outputs in a tile of registers …
+#define WIDE_ROWS   3 // … and its rows
+#define NARROW_ROWS 3 // the same for a single block
+#define DEPTH       16
 
 #include "nn/kernels_all.inc"

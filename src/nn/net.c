@@ -1,6 +1,8 @@
 // Networks: making them, and reaching their numbers by PyTorch's names.
 #include "nn/net.h"
 
+#include "nn/memory.h"
+
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/random.h"
@@ -107,7 +109,7 @@ psi_status nn_net_empty(psi_ctx *ctx, const psi_net_spec *spec, psi_net **out)
     net->spec = *spec;
     TRY(set_normalisation(ctx, spec, net));
     const nn_architecture *arch = &net->arch;
-    TRY(base_alloc_zero(ctx, arch->n_parameters, sizeof(real), &net->parameters));
+    TRY(nn_alloc_large(ctx, arch->n_parameters, sizeof(real), &net->parameters));
     TRY(base_alloc_zero(ctx, arch->n_running, sizeof(real), &net->running));
     TRY(base_alloc_zero(ctx, arch->n_dead, sizeof(real), &net->dead));
     list_tensors(net);

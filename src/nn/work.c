@@ -2,6 +2,8 @@
 // counting, then for real.
 #include "nn/work.h"
 
+#include "nn/memory.h"
+
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/threads.h"
@@ -51,29 +53,71 @@ static void lay_out_layer(const psi_work *work, layout *memory, const nn_layer *
     own->backward_sums = place(memory, blocks, sizeof(nn_sums));
 }
 
-// Gradients in the order of the backward pass, because a skip shares one with a later layer.
-static void lay_out_gradients(const psi_work *work, layout *memory, nn_thread_work *thread)
+// Gradients live shortly: from the first reader that writes one to the layer that consumes it.
+// Those that never meet share memory, which then stays in cache.
+typedef struct gradient_pool {
+    size_t n;
+    struct {
+        size_t numbers;
+        size_t free_below; // in use until the backward pass has reached this place in the order
+    } buffer[NN_MAX_LAYERS * 2];
+    size_t of_out[NN_MAX_LAYERS], of_z[NN_MAX_LAYERS]; // buffers of d_out and d_z
+} gradient_pool;
+
+// A buffer for a gradient that is written from place `from` on and read at place `to`; the backward
+// pass goes from high places to low ones.
+static size_t pool_take(gradient_pool *pool, size_t numbers, size_t from, size_t to)
 {
-    const nn_architecture *arch = &work->arch;
+    size_t i = 0;
+    while (i < pool->n && pool->buffer[i].free_below <= from) i++;
+    if (i == pool->n) pool->buffer[pool->n++].numbers = 0;
+    pool->buffer[i].numbers = base_max(pool->buffer[i].numbers, numbers);
+    pool->buffer[i].free_below = to;
+    return i;
+}
+
+static void plan_gradients(const nn_architecture *arch, size_t rows, gradient_pool *pool)
+{
+    size_t place[NN_MAX_LAYERS];
+    *pool = (gradient_pool){0};
+    for (size_t i = 0; i < arch->n_layers; i++) place[arch->order[i]] = i;
     for (size_t i = arch->n_layers; i-- > 0;) {
         const size_t l = arch->order[i];
         const nn_layer *layer = &arch->layer[l];
-        nn_layer_work *own = &thread->layer[l];
         const size_t blocks = layer->conv.out_blocks;
-        bool shared = false;
+        size_t written = i, user = SIZE_MAX;
         for (size_t j = 0; j < arch->n_layers; j++) {
             const nn_layer *other = &arch->layer[j];
-            if (other->skip != (int)l && other->shortcut != (int)l) continue;
-            own->d_out = thread->layer[j].d_z;
-            shared = true;
+            if (other->skip == (int)l || other->shortcut == (int)l) user = j;
+            if (other->input == (int)l) written = base_max(written, place[j]);
         }
-        if (!shared) {
-            own->d_out = place_maps(memory, blocks, layer->out_h * layer->out_w, work->capacity);
+        if (user != SIZE_MAX) { // shares with the layer it is added to
+            pool->of_out[l] = pool->of_z[user];
+            pool->buffer[pool->of_out[l]].free_below = i;
+        } else {
+            const size_t pixels = layer->out_h * layer->out_w;
+            pool->of_out[l] = pool_take(pool, blocks * pixels * nn_plane(rows), written, i);
         }
-        own->d_z = own->d_out;
+        pool->of_z[l] = pool->of_out[l];
         if (layer->after != NN_NOTHING) {
-            own->d_z = place_maps(memory, blocks, nn_out_pixels(&layer->conv), work->capacity);
+            const size_t pixels = nn_out_pixels(&layer->conv);
+            pool->of_z[l] = pool_take(pool, blocks * pixels * nn_plane(rows), written, i);
         }
+    }
+}
+
+static void lay_out_gradients(const psi_work *work, layout *memory, nn_thread_work *thread)
+{
+    const nn_architecture *arch = &work->arch;
+    gradient_pool pool;
+    real *buffer[NN_MAX_LAYERS * 2];
+    plan_gradients(arch, work->capacity, &pool);
+    for (size_t i = 0; i < pool.n; i++) {
+        buffer[i] = place(memory, pool.buffer[i].numbers, sizeof(real));
+    }
+    for (size_t l = 0; l < arch->n_layers; l++) {
+        thread->layer[l].d_out = (nn_maps){buffer[pool.of_out[l]], nn_plane(work->capacity)};
+        thread->layer[l].d_z = (nn_maps){buffer[pool.of_z[l]], nn_plane(work->capacity)};
     }
 }
 
@@ -125,7 +169,7 @@ static psi_status make_threads(psi_ctx *ctx, psi_work *work)
         nn_thread_work *thread = &work->thread[t];
         layout count = {0};
         lay_out_thread(work, &count, thread);
-        TRY(base_alloc_zero(ctx, count.used, 1, &thread->memory));
+        TRY(nn_alloc_large(ctx, count.used, 1, &thread->memory));
         layout placed = {.base = thread->memory};
         lay_out_thread(work, &placed, thread);
         work->bytes += count.used;
@@ -168,7 +212,7 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     TRY(base_alloc_zero(ctx, widest, sizeof(real), &work->zeros));
     TRY(base_alloc(ctx, widest, sizeof(real), &work->ones));
     for (size_t c = 0; c < widest; c++) work->ones[c] = 1;
-    TRY(base_alloc(ctx, arch->n_parameters, sizeof(real), &work->folded));
+    TRY(nn_alloc_large(ctx, arch->n_parameters, sizeof(real), &work->folded));
     work->bytes +=
         (arch->n_parameters + work->max_batch * (arch->n_features + 2 * n_outputs)) * sizeof(real);
     *out = work;

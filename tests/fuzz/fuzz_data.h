@@ -22,7 +22,9 @@ static void touch(psi_ctx *ctx, const psi_trajectories *data)
     if (psi_trajectories_summary(ctx, data, &summary) == PSI_OK) psi_summary_free(ctx, summary);
 }
 
-static void fuzz_data_set(const uint8_t *bytes, size_t size)
+// also may look at the file in another way; or NULL.
+static void fuzz_data_set(const uint8_t *bytes, size_t size,
+                          void (*also)(psi_ctx *ctx, const char *path))
 {
     psi_ctx *ctx;
     char path[64];
@@ -43,6 +45,7 @@ static void fuzz_data_set(const uint8_t *bytes, size_t size)
             abort();
         }
     }
+    if (also) also(ctx, path);
     psi_ctx_free(ctx);
     unlink(path);
 }

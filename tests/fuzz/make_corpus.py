@@ -122,3 +122,19 @@ with zipfile.ZipFile(root / "npz" / "huge-shape", "w") as file:
     header = header.ljust(117) + b"\n"
     for name in ("observations", "actions", "rewards", "terminals"):
         file.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+
+
+def npy(name, array, tail=None):
+    with open(root / "npz" / name, "wb") as file:
+        np.save(file, array)
+        if tail is not None:
+            file.truncate(file.tell() + tail)
+
+
+counted = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+npy("array", counted)
+npy("array-fortran", np.asfortranarray(counted.astype(">f4")))
+npy("array-short", counted, -4)
+npy("array-long", counted, 4)
+npy("array-number", np.array(2.5, np.float16))
+npy("array-text", np.array(["a", "bc"]))

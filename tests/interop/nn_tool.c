@@ -1,11 +1,19 @@
 // Writes the files that the interop tests hand to other people's software.
 //
-//     nn_tool small FOLDER      small.onnx, small.safetensors: one operator of each kind, known
-//     weights
+//     nn_tool small FOLDER
+//         small.onnx, small.safetensors: one operator of each kind, known weights
+//     nn_tool make KIND SHAPE ACTIONS CLASSES INPUTS FOLDER
+//         a network trained for a few steps on the tensor "inputs" of a safetensors file:
+//         net.safetensors, net.onnx, and its features and logits in outputs.safetensors
+//     nn_tool predict NET INPUTS OUTPUTS
+//         the outputs of a network read from a file
 #include "nn/onnx.h"
 #include "nn/safetensors.h"
 
+#include <psifold/nn.h>
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Element i of the k-th tensor; test_onnx.py knows the same formula.
@@ -102,16 +110,139 @@ static psi_status write_small(psi_ctx *ctx, const char *folder)
     return nn_safetensors_save(ctx, path, tensors, sizeof tensors / sizeof tensors[0], notes, 2);
 }
 
+// ---- whole networks ----
+
+// "3x28x28"
+static bool parse_shape(const char *text, psi_shape *shape)
+{
+    shape->rank = 0;
+    do {
+        char *end;
+        if (shape->rank == PSI_MAX_RANK) return false;
+        shape->dim[shape->rank++] = (size_t)strtoull(text, &end, 10);
+        if (end == text || (*end != 'x' && *end != '\0')) return false;
+        text = end + (*end == 'x');
+    } while (*text);
+    return true;
+}
+
+// Features and logits of the inputs in a file, into another one.
+static psi_status write_outputs(psi_ctx *ctx, const psi_net *net, const nn_named_tensor *inputs,
+                                const char *path)
+{
+    const size_t n = inputs->dim[0], n_features = psi_net_n_features(net);
+    const size_t n_outputs = psi_net_n_outputs(net);
+    psi_work *work = NULL;
+    float *features = calloc(n * n_features, sizeof *features);
+    float *logits = calloc(n * n_outputs, sizeof *logits);
+    const psi_work_options options = {.max_batch = 64, .predict_only = true};
+    psi_status status = features && logits ? PSI_OK : PSI_ENOMEM;
+    if (status == PSI_OK) status = psi_work_new(ctx, net, &options, &work);
+    if (status == PSI_OK) {
+        status = psi_net_predict(ctx, net, work, inputs->data, n, features, logits);
+    }
+    const nn_named_tensor results[] = {{"features", NN_F32, 2, {n, n_features}, features},
+                                       {"logits", NN_F32, 2, {n, n_outputs}, logits}};
+    if (status == PSI_OK) status = nn_safetensors_save(ctx, path, results, 2, NULL, 0);
+    psi_work_free(ctx, work);
+    free(features);
+    free(logits);
+    return status;
+}
+
+// A few steps on the inputs, so that running statistics and weights are not those of the start.
+static psi_status train_a_little(psi_ctx *ctx, psi_net *net, const nn_named_tensor *inputs)
+{
+    enum { STEPS = 5 };
+    const double rate = 1e-3;
+    const psi_net_spec *spec = psi_net_spec_of(net);
+    const size_t n = inputs->dim[0];
+    int32_t *actions = calloc(n, sizeof *actions), *targets = calloc(n, sizeof *targets);
+    psi_work *work = NULL;
+    psi_adam *adam = NULL;
+    psi_status status = actions && targets ? PSI_OK : PSI_ENOMEM;
+    if (status == PSI_OK) {
+        status = psi_work_new(ctx, net, &(psi_work_options){.max_batch = n}, &work);
+    }
+    if (status == PSI_OK) status = psi_adam_new(ctx, net, NULL, &adam);
+    for (size_t i = 0; status == PSI_OK && i < n; i++) {
+        actions[i] = (int32_t)(i % spec->n_actions);
+        targets[i] = (int32_t)(i % spec->n_classes);
+    }
+    for (int step = 0; status == PSI_OK && step < STEPS; step++) {
+        double loss;
+        status = psi_net_train_step(ctx, net, work, adam, inputs->data,
+                                    &(psi_labels){.actions = actions, .targets = targets}, n, rate,
+                                    &loss);
+    }
+    psi_adam_free(ctx, adam);
+    psi_work_free(ctx, work);
+    free(actions);
+    free(targets);
+    return status;
+}
+
+static psi_status make_net(psi_ctx *ctx, char **argument, const nn_named_tensor *inputs)
+{
+    const char *folder = argument[5];
+    char path[4096];
+    psi_net *net = NULL;
+    psi_net_kind kind;
+    psi_shape shape;
+    psi_status status = psi_net_kind_from_name(ctx, argument[0], &kind);
+    if (status == PSI_OK && !parse_shape(argument[1], &shape)) status = PSI_EUSAGE;
+    if (status == PSI_OK) {
+        const psi_net_spec spec =
+            psi_net_defaults(kind, &shape, inputs->dtype == NN_U8 ? PSI_UINT8 : PSI_FLOAT32,
+                             strtoull(argument[2], NULL, 10), strtoull(argument[3], NULL, 10));
+        status = psi_net_new(ctx, &spec, 7, &net);
+    }
+    if (status == PSI_OK) status = train_a_little(ctx, net, inputs);
+    snprintf(path, sizeof path, "%s/net.safetensors", folder);
+    if (status == PSI_OK) status = psi_net_save(ctx, net, path);
+    snprintf(path, sizeof path, "%s/net.onnx", folder);
+    if (status == PSI_OK) status = psi_net_save_onnx(ctx, net, path);
+    snprintf(path, sizeof path, "%s/outputs.safetensors", folder);
+    if (status == PSI_OK) status = write_outputs(ctx, net, inputs, path);
+    psi_net_free(ctx, net);
+    return status;
+}
+
+static psi_status predict(psi_ctx *ctx, char **argument, const nn_named_tensor *inputs)
+{
+    psi_net *net;
+    psi_status status = psi_net_load(ctx, argument[0], &net);
+    if (status == PSI_OK) status = write_outputs(ctx, net, inputs, argument[2]);
+    psi_net_free(ctx, net);
+    return status;
+}
+
+static psi_status with_inputs(psi_ctx *ctx, const char *path, char **argument,
+                              psi_status (*work)(psi_ctx *, char **, const nn_named_tensor *))
+{
+    nn_safetensors *file;
+    psi_status status = nn_safetensors_open(ctx, path, &file);
+    const nn_named_tensor *inputs = status == PSI_OK ? nn_safetensors_find(file, "inputs") : NULL;
+    if (status == PSI_OK) status = inputs ? work(ctx, argument, inputs) : PSI_EMISSING;
+    nn_safetensors_free(file);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     psi_ctx *ctx;
-    if (argc != 3 || strcmp(argv[1], "small") != 0) {
-        fprintf(stderr, "usage: nn_tool small FOLDER\n");
-        return 2;
-    }
+    psi_status status = PSI_EUSAGE;
     if (psi_ctx_new(NULL, &ctx) != PSI_OK) return 7;
-    const psi_status status = write_small(ctx, argv[2]);
-    if (status != PSI_OK) fprintf(stderr, "nn_tool: %s\n", psi_error(ctx)->message);
+    if (argc == 3 && strcmp(argv[1], "small") == 0) {
+        status = write_small(ctx, argv[2]);
+    } else if (argc == 8 && strcmp(argv[1], "make") == 0) {
+        status = with_inputs(ctx, argv[6], argv + 2, make_net);
+    } else if (argc == 5 && strcmp(argv[1], "predict") == 0) {
+        status = with_inputs(ctx, argv[3], argv + 2, predict);
+    }
+    if (status != PSI_OK) {
+        fprintf(stderr, "nn_tool: %s: %s\n", psi_status_name(status), psi_error(ctx)->message);
+    }
     psi_ctx_free(ctx);
     return psi_status_exit_code(status);
 }

@@ -1,6 +1,7 @@
 // What the Python tests drive: data sets in, data sets out.
 //   psi_tool dump IN OUT [KEY] [stream]   copy a data set, summary as JSON on stdout
 //   psi_tool make OUT DTYPE RANK          a small made-up data set
+//   psi_tool arrays IN OUT DTYPE [NAME…]  load arrays as DTYPE and save them
 #include "base/json.h"
 
 #include <psifold/psifold.h>
@@ -95,10 +96,39 @@ static int dump(psi_ctx *ctx, int n, char **argument)
     return status == PSI_OK ? 0 : complain(ctx);
 }
 
+static psi_dtype dtype_named(const char *name)
+{
+    static const psi_dtype all[] = {PSI_UINT8, PSI_INT32, PSI_INT64, PSI_FLOAT32, PSI_FLOAT64};
+    for (int i = 0; i < 5; i++) {
+        if (strcmp(psi_dtype_name(all[i]), name) == 0) return all[i];
+    }
+    exit(2);
+}
+
+static int copy_arrays(psi_ctx *ctx, int n, char **argument)
+{
+    enum { MOST = 32 };
+    const psi_dtype dtype = dtype_named(argument[2]);
+    psi_array arrays[MOST];
+    void *data[MOST];
+    const int count = n > 3 ? n - 3 : 1;
+    int loaded = 0;
+    psi_status status = count <= MOST ? PSI_OK : PSI_ELIMIT;
+    while (status == PSI_OK && loaded < count) {
+        psi_array *array = &arrays[loaded];
+        *array = (psi_array){.name = n > 3 ? argument[3 + loaded] : NULL, .dtype = dtype};
+        status = psi_array_load(ctx, argument[0], array->name, dtype, &array->shape, &data[loaded]);
+        if (status != PSI_OK) break;
+        array->data = data[loaded++];
+    }
+    if (status == PSI_OK) status = psi_arrays_save(ctx, argument[1], arrays, (size_t)count);
+    while (loaded > 0) psi_array_free(ctx, data[--loaded]);
+    return status == PSI_OK ? 0 : complain(ctx);
+}
+
 // Observation i of the data set holds i, i+1, … (mod 251); the Python tests know that, too.
 static int make(psi_ctx *ctx, const char *path, const char *dtype, int rank)
 {
-    static const psi_dtype all[] = {PSI_UINT8, PSI_INT32, PSI_INT64, PSI_FLOAT32, PSI_FLOAT64};
     psi_episode_spec spec = {.observation_shape = {.rank = (size_t)rank, .dim = {3, 40, 36, 2}},
                              .observation_low = 0,
                              .observation_high = 255,
@@ -106,9 +136,7 @@ static int make(psi_ctx *ctx, const char *path, const char *dtype, int rank)
                              .latent_states = true,
                              .name = "made-up-v0",
                              .task_options = "{\"answer\": 42}"};
-    for (int i = 0; i < 5; i++) {
-        if (strcmp(psi_dtype_name(all[i]), dtype) == 0) spec.observation_dtype = all[i];
-    }
+    spec.observation_dtype = dtype_named(dtype);
     const size_t elements = psi_shape_size(&spec.observation_shape);
     psi_writer *writer;
     if (psi_writer_open(ctx, path, &spec, true, &writer) != PSI_OK) return complain(ctx);
@@ -155,8 +183,12 @@ int main(int n, char **argument)
         code = dump(ctx, n - 2, argument + 2);
     } else if (n == 5 && strcmp(argument[1], "make") == 0) {
         code = make(ctx, argument[2], argument[3], atoi(argument[4]));
+    } else if (n >= 5 && strcmp(argument[1], "arrays") == 0) {
+        code = copy_arrays(ctx, n - 2, argument + 2);
     } else {
-        fputs("psi_tool dump IN OUT [KEY] [stream] | make OUT DTYPE RANK\n", stderr);
+        fputs("psi_tool dump IN OUT [KEY] [stream] | make OUT DTYPE RANK | "
+              "arrays IN OUT DTYPE [NAME…]\n",
+              stderr);
     }
     psi_ctx_free(ctx);
     return code;

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import same
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
-from minari.data_collector import DataCollector, EpisodeBuffer
+from minari.data_collector import EpisodeBuffer
 from PIL import Image
 
 
@@ -278,17 +278,29 @@ def test_a_frame_of_another_size_is_refused(tool, datasets):
     tool.refuse(path, "PSI_EDATA", "48", "40")
 
 
-def test_the_collector_of_a_real_environment(tool, datasets):
-    pytest.importorskip("jax", reason="minari's DataCollector needs jax")
-    env = DataCollector(gym.make("FrozenLake-v1"))
-    for seed in range(5):
-        env.reset(seed=seed)
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1"])
+def test_a_real_environment(tool, datasets, name):
+    env = gym.make(name, max_episode_steps=12)
+    env.action_space.seed(1)
+    made = []
+    for seed in range(8):
+        observation, _ = env.reset(seed=seed)
+        episode = EpisodeBuffer(seed=seed, observations=[observation], actions=[], infos={})
         done = False
         while not done:
-            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            action = env.action_space.sample()
+            observation, reward, terminated, truncated, _ = env.step(action)
+            episode.observations.append(observation)
+            episode.actions.append(action)
+            episode.rewards.append(reward)
+            episode.terminations.append(terminated)
+            episode.truncations.append(truncated)
             done = terminated or truncated
-    data = env.create_dataset("test/made-v0")
-    check(tool.dump(datasets / "test/made-v0")[0], data)
+        made.append(episode)
+    data = written(made, env.observation_space, env.action_space)
+    arrays, summary = tool.dump(datasets / "test/made-v0")
+    check(arrays, data)
+    assert summary["n_actions"] == env.action_space.n
 
 
 def test_continuous_actions_are_refused(tool, datasets):

@@ -2,7 +2,9 @@
 onnxruntime, the safetensors package.
 
 nn_tool, which writes them, is in the folder PSIFOLD_TOOLS, or beside PSI_TOOL."""
+import json
 import os
+import struct
 import subprocess
 
 import numpy
@@ -71,6 +73,45 @@ def test_onnxruntime_computes_the_network(small, n):
     (y,) = session.run(["y"], {"x": x})
     assert y.shape == (n, 5)
     numpy.testing.assert_allclose(y, reference(x), rtol=1e-5, atol=1e-6)
+
+
+def write_inputs(path, array):
+    kind = {"uint8": "U8", "float32": "F32"}[str(array.dtype)]
+    header = json.dumps({"inputs": {"dtype": kind, "shape": array.shape,
+                                    "data_offsets": [0, array.nbytes]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + array.tobytes())
+
+
+def read_outputs(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header, data = json.loads(data[8:8 + length]), data[8 + length:]
+    return {name: numpy.frombuffer(data[slice(*header[name]["data_offsets"])], numpy.float32)
+                  .reshape(header[name]["shape"]) for name in ("features", "logits")}
+
+
+@pytest.mark.parametrize("kind, shape, dtype", [
+    ("resnet18", (3, 28, 28), "uint8"), ("resnet18", (4, 33, 20), "float32"),
+    ("cnn", (3, 28, 28), "uint8"), ("cnn", (1, 9, 13), "float32"), ("mlp", (5,), "float32")])
+def test_onnxruntime_agrees_with_our_networks(tmp_path, kind, shape, dtype):
+    """A network after a few steps of training: what psifold predicts and what onnxruntime does."""
+    random = numpy.random.default_rng(3)
+    x = random.integers(0, 256, (32, *shape)) if dtype == "uint8" else random.random((32, *shape))
+    x = x.astype(dtype)
+    write_inputs(tmp_path / "inputs.safetensors", x)
+    subprocess.run([TOOL, "make", kind, "x".join(map(str, shape)), "3", "10",
+                    str(tmp_path / "inputs.safetensors"), str(tmp_path)], check=True)
+    onnx.checker.check_model(onnx.load(tmp_path / "net.onnx"), full_check=True)
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx",
+                                           providers=["CPUExecutionProvider"])
+    ours = read_outputs(tmp_path / "outputs.safetensors")
+    for n in (1, 32):
+        theirs = session.run(["features", "logits"], {"observations": x[:n]})
+        for name, values in zip(("features", "logits"), theirs):
+            expected = ours[name][:n]
+            assert values.shape == expected.shape
+            error = numpy.linalg.norm(values - expected) / numpy.linalg.norm(expected)
+            assert error <= 1e-4, (name, n, error)
 
 
 def test_the_safetensors_package_reads_our_file(small):

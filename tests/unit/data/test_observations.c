@@ -152,7 +152,7 @@ static frames make_frames(int colours, bool alike)
     for (size_t f = 0; f < made.n; f++) {
         uint8_t raw[16 * 24 * 3];
         for (int i = 0; i < made.height * made.width * colours; i++) {
-            raw[i] = alike ? 90 : (uint8_t)(i * (int)f / 3 + i % 7 * 20);
+            raw[i] = (uint8_t)(alike ? 90 : i * (int)f / 3 + i % 7 * 20);
         }
         unsigned long size = 0;
         const int format = colours == 1 ? TJPF_GRAY : TJPF_RGB;

@@ -1,0 +1,222 @@
+// psifold evaluate, assign, export, plan: what a run is good for.
+#include "cli/commands.h"
+#include "cli/labels.h"
+
+#include <math.h>
+#include <string.h>
+
+static json_t *errors_json(const psi_sequence_error *error)
+{
+    return json_pack("{s:f, s:f, s:f}", "mean", error->mean, "median", error->median,
+                     "zero_baseline", error->zero_baseline);
+}
+
+static psi_status print_errors(cli_call *cli, const char *what, const psi_mdp *model,
+                               const psi_paths *paths, json_t *into)
+{
+    psi_sequence_error error;
+    const psi_status status =
+        psi_sequence_errors(cli->ctx, model, paths, NULL, PSI_ROLLOUT_SOFT, NULL, &error);
+    if (status != PSI_OK) return status;
+    cli_print(cli, "  %-15s mean error %.6f, median %.6f (predicting zero: %.6f)", what, error.mean,
+              error.median, error.zero_baseline);
+    json_t *line = errors_json(&error);
+    if (!line || json_array_append_new(into, line) != 0) {
+        return FAIL(cli->ctx, PSI_ENOMEM, "no memory for the result");
+    }
+    return PSI_OK;
+}
+
+// The refinements on the way: each with the model of its own labels.
+static psi_status refinement_errors(cli_call *cli, const char *folder, const psi_trajectories *data,
+                                    const psi_run_result *run, size_t refinement, json_t *into)
+{
+    psi_status status = PSI_OK;
+    int32_t *labels = NULL;
+    psi_counts *counts = NULL;
+    psi_mdp *model = NULL;
+    char what[32];
+    size_t n_latent = 0;
+    TRY(psi_run_labels(cli->ctx, folder, refinement, run->n_observations, &labels));
+    for (size_t i = 0; i < run->n_observations; i++) {
+        if (labels[i] >= 0 && (size_t)labels[i] >= n_latent) n_latent = (size_t)labels[i] + 1;
+    }
+    const psi_paths paths = cli_paths(data, run, labels, n_latent);
+    TRY(psi_counts_new(cli->ctx, &paths, &counts));
+    TRY(psi_counts_model(cli->ctx, counts, 1.0, &model));
+    snprintf(what, sizeof what, "refinement %zu", refinement);
+    TRY(print_errors(cli, what, model, &paths, into));
+done:
+    psi_mdp_free(cli->ctx, model);
+    psi_counts_free(cli->ctx, counts);
+    psi_array_free(cli->ctx, labels);
+    return status;
+}
+
+static psi_status judge_purity(cli_call *cli, const psi_trajectories *data, const int32_t *labels,
+                               size_t n_latent)
+{
+    psi_status status = PSI_OK;
+    psi_purity purity;
+    if (!data->latent_states) return PSI_OK;
+    TRY(psi_purity_of(cli->ctx, data, labels, n_latent, &purity));
+    cli_print(cli,
+              "  truth           %zu latent states; off-diagonal %.4f %%, ignored %.4f %%, "
+              "right %.3f %%",
+              purity.true_latent_states, 100.0 * purity.off_diagonal, 100.0 * purity.ignored,
+              100.0 * purity.accuracy);
+    TRY(cli_set(cli, "true_latent_states", json_integer((json_int_t)purity.true_latent_states)));
+    TRY(cli_set(cli, "off_diagonal", json_real(purity.off_diagonal)));
+    TRY(cli_set(cli, "ignored_fraction", json_real(purity.ignored)));
+    TRY(cli_set(cli, "accuracy", json_real(purity.accuracy)));
+done:
+    return status;
+}
+
+psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
+{
+    psi_status status = PSI_OK;
+    const cli_usage usage = {
+        .name = "evaluate",
+        .arguments = "RUN FILE",
+        .summary = "Measures how well a run predicts the reward sequences of a data set",
+        .text =
+            "On the data that the run was made from the final labels are judged, refinement by\n"
+            "refinement; on other data the representation network's.",
+        .example = "psifold evaluate run points"};
+    const char *arguments[CLI_MAX_ARGUMENTS];
+    psi_run_result *run = NULL;
+    psi_trajectories *data = NULL;
+    int32_t *labels = NULL;
+    json_t *errors = json_array();
+    TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels));
+    const bool own = psi_fingerprint(data) == run->fingerprint;
+    cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
+    for (size_t i = 1; own && i <= run->n_refinements; i++) {
+        TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
+    }
+    const psi_paths paths = cli_paths(data, run, labels, run->n_latent);
+    TRY(print_errors(cli, "final", run->model, &paths, errors));
+    TRY(judge_purity(cli, data, labels, run->n_latent));
+    TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
+    TRY(cli_set(cli, "own_data", json_boolean(own)));
+    TRY(cli_set(cli, "sequence_error",
+                json_incref(json_array_get(errors, json_array_size(errors) - 1))));
+    TRY(cli_set(cli, "sequence_errors", json_incref(errors)));
+done:
+    json_decref(errors);
+    base_free(cli->ctx, labels);
+    psi_trajectories_free(cli->ctx, data);
+    psi_run_result_free(cli->ctx, run);
+    return status;
+}
+
+psi_status cli_assign(cli_call *cli, int argc, char **argv)
+{
+    psi_status status = PSI_OK;
+    const char *output = NULL;
+    const cli_option options[] = {
+        {"output", 'o', "FILE", CLI_TEXT, &output, "the .npy to write: one int32 an observation"},
+    };
+    const cli_usage usage = {.name = "assign",
+                             .arguments = "RUN FILE",
+                             .summary =
+                                 "Says which latent state every observation of a data set is",
+                             .example = "psifold assign run other -o labels.npy",
+                             .options = options,
+                             .n_options = CLI_COUNT(options)};
+    const char *arguments[CLI_MAX_ARGUMENTS];
+    psi_run_result *run = NULL;
+    psi_trajectories *data = NULL;
+    int32_t *labels = NULL;
+    TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    if (!output) {
+        status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
+        goto done;
+    }
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels));
+    const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
+    TRY(psi_arrays_save(cli->ctx, output, &array, 1));
+    cli_print(cli, "%s: latent states of %zu observations", output, data->n_observations);
+    TRY(cli_set(cli, "path", json_string(output)));
+    TRY(cli_set(cli, "observations", json_integer((json_int_t)data->n_observations)));
+done:
+    base_free(cli->ctx, labels);
+    psi_trajectories_free(cli->ctx, data);
+    psi_run_result_free(cli->ctx, run);
+    return status;
+}
+
+psi_status cli_export(cli_call *cli, int argc, char **argv)
+{
+    psi_status status = PSI_OK;
+    const char *onnx = NULL, *safetensors = NULL;
+    const cli_option options[] = {
+        {"onnx", 0, "FILE", CLI_TEXT, &onnx, "write it as ONNX"},
+        {"safetensors", 0, "FILE", CLI_TEXT, &safetensors, "write it as safetensors"},
+    };
+    const cli_usage usage = {.name = "export",
+                             .arguments = "RUN",
+                             .summary = "Writes a run's representation network for other programs",
+                             .example = "psifold export run --onnx representation.onnx",
+                             .options = options,
+                             .n_options = CLI_COUNT(options)};
+    const char *arguments[CLI_MAX_ARGUMENTS];
+    psi_run_result *run = NULL;
+    TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    if (!onnx && !safetensors) {
+        status = FAIL(cli->ctx, PSI_EUSAGE, "export needs --onnx FILE or --safetensors FILE");
+        goto done;
+    }
+    TRY(psi_run_load(cli->ctx, arguments[0], &run));
+    if (!run->representation) {
+        status = FAIL(cli->ctx, PSI_EMISSING, "this run used a table: there is no network");
+        goto done;
+    }
+    if (onnx) TRY(psi_net_save_onnx(cli->ctx, run->representation, onnx));
+    if (safetensors) TRY(psi_net_save(cli->ctx, run->representation, safetensors));
+    if (onnx) cli_print(cli, "%s", onnx);
+    if (safetensors) cli_print(cli, "%s", safetensors);
+    TRY(cli_set(cli, "onnx", onnx ? json_string(onnx) : json_null()));
+    TRY(cli_set(cli, "safetensors", safetensors ? json_string(safetensors) : json_null()));
+done:
+    psi_run_result_free(cli->ctx, run);
+    return status;
+}
+
+psi_status cli_plan(cli_call *cli, int argc, char **argv)
+{
+    psi_status status = PSI_OK;
+    psi_plan_options how = psi_plan_defaults();
+    const cli_option options[] = {
+        {"gamma", 0, "G", CLI_REAL, &how.gamma, "discount of the returns"},
+    };
+    const cli_usage usage = {.name = "plan",
+                             .arguments = "RUN",
+                             .summary = "Finds the best action and the value of every latent state",
+                             .example = "psifold plan run --gamma 0.95",
+                             .options = options,
+                             .n_options = CLI_COUNT(options)};
+    const char *arguments[CLI_MAX_ARGUMENTS];
+    psi_run_result *run = NULL;
+    psi_plan *plan = NULL;
+    json_t *states = json_array();
+    TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    TRY(psi_run_load(cli->ctx, arguments[0], &run));
+    TRY(psi_value_iteration(cli->ctx, run->model, &how, &plan));
+    cli_print(cli, "latent state     value  best action");
+    for (size_t k = 0; k < plan->n_states; k++) {
+        cli_print(cli, "%12zu  %8.4f  %11d", k, plan->value[k], plan->policy[k]);
+        json_array_append_new(states,
+                              json_pack("{s:I, s:f, s:i}", "latent_state", (json_int_t)k, "value",
+                                        plan->value[k], "action", plan->policy[k]));
+    }
+    TRY(cli_set(cli, "gamma", json_real(how.gamma)));
+    TRY(cli_set(cli, "latent_states", json_incref(states)));
+done:
+    json_decref(states);
+    psi_plan_free(cli->ctx, plan);
+    psi_run_result_free(cli->ctx, run);
+    return status;
+}

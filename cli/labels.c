@@ -1,0 +1,61 @@
+#include "cli/labels.h"
+
+#include <string.h>
+
+psi_paths cli_paths(const psi_trajectories *data, const psi_run_result *run, const int32_t *labels,
+                    size_t n_latent)
+{
+    return (psi_paths){.n_episodes = data->n_episodes,
+                       .n_transitions = data->n_transitions,
+                       .n_actions = data->n_actions,
+                       .n_latent = n_latent,
+                       .has_terminal = run->has_terminal,
+                       .labels = labels,
+                       .actions = data->actions,
+                       .rewards = data->rewards,
+                       .episode_offsets = data->episode_offsets,
+                       .terminated = data->terminated};
+}
+
+// The network's labels with the ends of terminated episodes as what they are known to be.
+static psi_status ask_network(cli_call *cli, const psi_run_result *run,
+                              const psi_trajectories *data, int32_t *labels)
+{
+    if (!run->representation) {
+        return FAIL(cli->ctx, PSI_EMISSING,
+                    "this run used a table, which knows nothing of other observations");
+    }
+    const psi_status status =
+        psi_clustering_assign(cli->ctx, run->representation, data->observations, labels);
+    if (status != PSI_OK || !run->has_terminal) return status;
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        const uint64_t begin = data->episode_offsets[e] + e, end = data->episode_offsets[e + 1] + e;
+        for (uint64_t row = begin; row < end; row++) {
+            if (labels[row] == 0) labels[row] = -1; // the episode went on: it was not terminal
+        }
+        if (data->terminated[e]) labels[end] = 0;
+    }
+    return PSI_OK;
+}
+
+psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *data_path,
+                           psi_run_result **run, psi_trajectories **data, int32_t **labels)
+{
+    psi_status status = PSI_OK;
+    TRY(psi_run_load(cli->ctx, run_folder, run));
+    TRY(psi_trajectories_read(cli->ctx, data_path, NULL, data));
+    if ((*data)->n_actions != (*run)->n_actions) {
+        status = FAIL(cli->ctx, PSI_ESHAPE, "the run knows %zu actions, %s has %zu",
+                      (*run)->n_actions, data_path, (*data)->n_actions);
+        goto done;
+    }
+    TRY(base_alloc(cli->ctx, (*data)->n_observations, sizeof **labels, labels));
+    if (psi_fingerprint(*data) == (*run)->fingerprint &&
+        (*data)->n_observations == (*run)->n_observations) {
+        memcpy(*labels, (*run)->labels, (*data)->n_observations * sizeof **labels);
+    } else {
+        status = ask_network(cli, *run, *data, *labels);
+    }
+done:
+    return status;
+}

@@ -1,0 +1,86 @@
+// psifold verify: Definition 2 of the paper, asked of data that a run was not made from.
+#include "cli/certificate.h"
+#include "cli/commands.h"
+#include "cli/labels.h"
+
+void cli_print_certificate(cli_call *cli, const psi_certificate *certificate)
+{
+    const double share = certificate->judged > 0
+                             ? 100.0 * (double)certificate->violating / (double)certificate->judged
+                             : 0.0;
+    cli_print(cli,
+              "  certificate     %.3f %% of %zu judged transitions violate Definition 2; beyond "
+              "chance, rewards",
+              share, certificate->judged);
+    cli_print(
+        cli,
+        "                  are off by at most %.3g (allowed %.3g), successor features by %.3g "
+        "(allowed %.3g)",
+        certificate->worst_reward, certificate->epsilon_reward, certificate->worst_sf,
+        certificate->epsilon_sf);
+    if (certificate->mergeable > 0) {
+        cli_print(cli, "                  %zu latent states could be merged with another",
+                  certificate->mergeable);
+    }
+    if (certificate->unseen > 0) {
+        cli_print(cli, "                  %zu pairs of latent state and action were never seen",
+                  certificate->unseen);
+    }
+}
+
+json_t *cli_certificate_json(const psi_certificate *certificate)
+{
+    json_t *pairs = json_array();
+    for (size_t k = 0; k < certificate->n_latent; k++) {
+        for (size_t a = 0; a < certificate->n_actions; a++) {
+            const size_t pair = k * certificate->n_actions + a;
+            if (certificate->visits[pair] == 0) continue;
+            json_array_append_new(
+                pairs,
+                json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "latent_state", (json_int_t)k,
+                          "action", (json_int_t)a, "visits", (json_int_t)certificate->visits[pair],
+                          "reward_error", certificate->reward_error[pair], "reward_doubt",
+                          certificate->reward_doubt[pair], "sf_error", certificate->sf_error[pair],
+                          "sf_doubt", certificate->sf_doubt[pair]));
+        }
+    }
+    return json_pack("{s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:o}", "epsilon_reward",
+                     certificate->epsilon_reward, "epsilon_sf", certificate->epsilon_sf, "judged",
+                     (json_int_t)certificate->judged, "violating",
+                     (json_int_t)certificate->violating, "unseen_pairs",
+                     (json_int_t)certificate->unseen, "worst_reward_error",
+                     certificate->worst_reward, "worst_sf_error", certificate->worst_sf,
+                     "mergeable", (json_int_t)certificate->mergeable, "pairs", pairs);
+}
+
+psi_status cli_verify(cli_call *cli, int argc, char **argv)
+{
+    psi_status status = PSI_OK;
+    const cli_usage usage = {
+        .name = "verify",
+        .arguments = "RUN FILE",
+        .summary = "Repeats a run's certificate on other data",
+        .text =
+            "For every latent state and action, compares rewards and successor features in FILE\n"
+            "with the run's latent model (Definition 2 of the paper).",
+        .example = "psifold verify run fresh"};
+    const char *arguments[CLI_MAX_ARGUMENTS];
+    psi_run_result *run = NULL;
+    psi_trajectories *data = NULL;
+    psi_certificate *certificate = NULL;
+    int32_t *labels = NULL;
+    TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels));
+    const psi_paths paths = cli_paths(data, run, labels, run->n_latent);
+    TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
+                    &certificate));
+    cli_print(cli, "%s on %s", arguments[0], arguments[1]);
+    cli_print_certificate(cli, certificate);
+    status = cli_set(cli, "certificate", cli_certificate_json(certificate));
+done:
+    psi_certificate_free(cli->ctx, certificate);
+    base_free(cli->ctx, labels);
+    psi_trajectories_free(cli->ctx, data);
+    psi_run_result_free(cli->ctx, run);
+    return status;
+}

@@ -1,0 +1,232 @@
+// psifold/cluster.h: reward-predictive clustering, the paper's Algorithm 1 with functions that are
+// approximated: trajectories in, latent states out.
+#ifndef PSIFOLD_CLUSTER_H
+#define PSIFOLD_CLUSTER_H
+
+#include <psifold/base.h>
+#include <psifold/data.h>
+#include <psifold/mdp.h>
+#include <psifold/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What predicts rewards and next latent states. Auto takes a table where observations repeat, a
+// convolutional network for images and a perceptron for everything else.
+#define PSI_APPROXIMATOR_TABLE(X)                                                                  \
+    X(AUTO, "auto")                                                                                \
+    X(TABLE, "table")                                                                              \
+    X(MLP, "mlp")                                                                                  \
+    X(CNN, "cnn")                                                                                  \
+    X(RESNET18, "resnet18")
+
+typedef enum psi_approximator {
+#define X(name, text) PSI_APPROXIMATOR_##name,
+    PSI_APPROXIMATOR_TABLE(X)
+#undef X
+} psi_approximator;
+
+PSI_API const char *psi_approximator_name(psi_approximator approximator);
+
+// One refinement: c_1 by rewards, then c_2, c_3, … by successor features.
+typedef struct psi_cluster_step {
+    size_t clusters;       // latent states, the terminal one included
+    double ignored;        // share of the states in no cluster
+    double agreement;      // with the refinement before, over states that both keep
+    double gap, epsilon;   // smallest distance that must split, and the radius that was used
+    double held_out_error; // mean distance of held-out predictions from their cluster's
+    double perfect;        // share of them within epsilon / 2 (the theorem wants all of them)
+    double seconds;
+} psi_cluster_step;
+
+typedef struct psi_cluster_options {
+    psi_approximator approximator;
+    bool split;               // refine strictly inside the old clusters; false: cluster anew
+    bool smooth;              // use what trajectories say about labels, beyond the paper
+    psi_norm norm;            // of successor features
+    double gamma;             // of successor features
+    double epsilon_reward;    // 0: half of the smallest difference of two rewards
+    double epsilon_sf;        // 0: .75 of the gap, at most .5, at every refinement
+    double filter;            // share of the states below which a cluster is spurious
+    size_t max_refinements;   // in one go
+    size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
+    size_t max_latent_states; // PSI_ELIMIT beyond
+    size_t hidden;            // units of each of the perceptron's two layers
+    size_t trunk_steps, head_steps, representation_steps;
+    double learning_rate;
+    uint64_t seed;
+    // After every refinement with the labels (observations) so far; may be NULL.
+    psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
+                        size_t n_observations, const int32_t *labels);
+    void *user;
+} psi_cluster_options;
+PSI_API psi_cluster_options psi_cluster_defaults(void);
+
+// ---- the certificate
+// -----------------------------------------------------------------------------
+
+// Definition 2 of the paper, asked of trajectories that the model was not made from. For every pair
+// (k, a): how far rewards and successor features there are from the model's.
+typedef struct psi_certificate {
+    size_t n_latent, n_actions;      // K, A
+    uint64_t *visits;                // (K, A) transitions behind the figures
+    double *reward_error;            // (K, A) |w_a(k) − mean reward|
+    double *sf_error;                // (K, A) γ ‖Fᵀ (M_a(k) − next latent states as seen)‖
+    double *reward_doubt, *sf_doubt; // (K, A) two standard errors: what chance explains of each
+    double epsilon_reward, epsilon_sf; // what an error may be
+    size_t judged, violating; // transitions; of them, those in pairs whose error exceeds epsilon
+                              // by more than chance explains
+    size_t unseen;            // pairs that these trajectories never show
+    double worst_reward, worst_sf; // largest errors less what chance explains
+    size_t mergeable; // latent states that could be merged with another: 0 is maximal compression
+} psi_certificate;
+
+// O(transitions + K²·A). *out belongs to the caller.
+PSI_API psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma,
+                               const psi_paths *paths, double epsilon_reward, double epsilon_sf,
+                               psi_certificate **out);
+PSI_API void psi_certificate_free(psi_ctx *ctx, psi_certificate *certificate);
+
+// ---- the whole method
+// ----------------------------------------------------------------------------
+
+typedef struct psi_clustering {
+    size_t n_observations;
+    size_t n_latent; // K; latent state 0 is the terminal one if has_terminal
+    bool has_terminal;
+    int32_t *labels;         // (n_observations) −1: ignored
+    psi_mdp *model;          // {w_a, M_a}
+    psi_net *representation; // tells the latent states apart; NULL for a table
+    double accuracy;         // of it on held-out states; NaN without one
+
+    const char *approximator;                      // what was chosen
+    double gamma, epsilon_reward, epsilon_sf, gap; // of the last refinement
+    bool matching_condition; // gamma and epsilon_sf meet the theorem's condition (equation 16)
+    size_t n_steps;
+    psi_cluster_step *steps; // (n_steps)
+    size_t rounds;
+    bool converged;    // the last two clusterings are equal
+    bool stable;       // a second round found the same latent states
+    double split_gain; // nats per step by which direct predictions still beat the model's
+    bool hot;          // … more than chance: the latent states hide something
+    double ignored;    // share of the states, at the end
+    double smoothed;   // share of the states whose label smoothing changed
+    psi_certificate *certificate; // on held-out episodes, of a model made from the others
+} psi_clustering;
+
+// The whole method. Only rewards, actions and observations are looked at, never latent_states.
+// PSI_EDATA if rewards never vary or observations are no numbers, PSI_ELIMIT if there are more than
+// max_latent_states, PSI_ECANCELLED. *out belongs to the caller.
+PSI_API psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
+                               const psi_cluster_options *options, psi_clustering **out);
+PSI_API void psi_clustering_free(psi_ctx *ctx, psi_clustering *clustering);
+
+// Latent states of other observations, by the representation network; −1 is never given.
+PSI_API psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
+                                         const psi_observations *observations, int32_t *labels);
+
+// How a labelling compares with the truth, where the data carry it.
+typedef struct psi_purity {
+    size_t true_latent_states; // among the states that occur, the terminal one included
+    double off_diagonal;       // kept states outside their true state's majority cluster …
+    double ignored;            // … and states that are ignored, as shares of all that are not
+                               // terminal
+    double accuracy;           // share of the states in the best one-to-one matching
+} psi_purity;
+
+// PSI_EMISSING if the data do not know their latent states.
+PSI_API psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32_t *labels,
+                                 size_t n_latent, psi_purity *out);
+
+// ---- the epsilon-cover --------------------------------------------------------------------------
+
+// Gathers points that lie within epsilon of one another into clusters (the implication under lines
+// 6 and 12 of Algorithm 1). Centres are chosen where the points are densest and moved to the mean
+// of what they cover; every point then goes to its nearest centre.
+
+// A point is a row of `groups` vectors of `width` numbers each: one vector per action. The distance
+// of two points is the sum over the groups of the norm of the difference.
+typedef struct psi_cover_points {
+    size_t n, groups, width;
+    // Writes the points rows[0 … count) to out (count, groups, width). Called by one thread at a
+    // time.
+    psi_status (*fill)(void *user, psi_ctx *ctx, const uint64_t *rows, size_t count, float *out);
+    void *user;
+} psi_cover_points;
+
+typedef struct psi_cover_options {
+    double epsilon;
+    psi_norm norm;
+    double filter;       // clusters with a smaller share of the points are spurious
+    size_t max_clusters; // PSI_ELIMIT beyond
+    uint64_t seed;       // of the sample in which centres are looked for
+} psi_cover_options;
+
+typedef struct psi_cover_result {
+    size_t n_clusters;
+    float *centres;  // (n_clusters, groups, width)
+    int32_t *labels; // (n) 0 … n_clusters−1, largest cluster first; −1: in a spurious cluster
+    size_t *sizes;   // (n_clusters)
+    size_t ignored;  // points labelled −1
+    double mean_distance; // of the labelled points to their centres
+} psi_cover_result;
+
+// O(n · clusters · groups · width) time; memory for a sample of the points and the labels. The
+// result's arrays belong to the caller. Deterministic for a given number of points and seed.
+PSI_API psi_status psi_cover(psi_ctx *ctx, const psi_cover_points *points,
+                             const psi_cover_options *options, psi_cover_result *out);
+PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
+
+// ---- the run folder -----------------------------------------------------------------------------
+
+// What a run leaves behind, as plain data:
+//   manifest.json               options, seed, version, the data's fingerprint, what was found
+//   refinements.jsonl           a line per refinement
+//   clusters.npy                (observations) int32, −1 ignored; clusters-01.npy … per refinement
+//   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K)
+//   certificate.npz             Definition 2 on held-out episodes, per latent state and action
+//   representation.safetensors  the network, unless a table was used
+typedef struct psi_run psi_run;
+
+// Opens the folder for writing: it appears under its name when the run is committed. With replace
+// false an existing folder is PSI_EUSAGE.
+PSI_API psi_status psi_run_new(psi_ctx *ctx, const char *folder, bool replace, psi_run **out);
+
+// A psi_cluster_options watch: keeps the step and the labels in the run given as user.
+PSI_API psi_status psi_run_watch(void *run, const psi_cluster_step *step, size_t refinement,
+                                 size_t n_observations, const int32_t *labels);
+
+// Writes the rest and puts the folder in place; the run is gone afterwards, also on failure.
+PSI_API psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_trajectories *data,
+                                  const psi_cluster_options *options,
+                                  const psi_clustering *clustering, double seconds);
+PSI_API void psi_run_discard(psi_run *run); // NULL is fine
+
+// A run read back.
+typedef struct psi_run_result {
+    size_t n_latent, n_actions, n_observations, n_refinements;
+    bool has_terminal;
+    uint64_t fingerprint; // of the data it was made from
+    double gamma, epsilon_reward, epsilon_sf;
+    int32_t *labels;         // (n_observations)
+    psi_mdp *model;          // {w_a, M_a}
+    psi_net *representation; // NULL for a table
+} psi_run_result;
+
+// Every file is checked as hostile input: PSI_EFORMAT or PSI_EDATA with the file's name.
+PSI_API psi_status psi_run_load(psi_ctx *ctx, const char *folder, psi_run_result **out);
+PSI_API void psi_run_result_free(psi_ctx *ctx, psi_run_result *result);
+
+// The labels of refinement i (from 1) of n_observations; they belong to the caller, to be given
+// back with psi_array_free.
+PSI_API psi_status psi_run_labels(psi_ctx *ctx, const char *folder, size_t refinement,
+                                  size_t n_observations, int32_t **labels);
+
+// A number for actions, rewards and episodes of a data set: which data a run was made from.
+PSI_API uint64_t psi_fingerprint(const psi_trajectories *data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

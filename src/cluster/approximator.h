@@ -1,0 +1,42 @@
+// Function approximation as the algorithm sees it: fit these labels, predict for every state and
+// action. Behind it stand a table of counts, and networks whose heads are fitted on cached
+// features.
+#ifndef PSI_CLUSTER_APPROXIMATOR_H
+#define PSI_CLUSTER_APPROXIMATOR_H
+
+#include "cluster/problem.h"
+
+// What is to be learnt: f(state, action) → distribution over classes. One sample per entry.
+typedef struct cluster_samples {
+    size_t n;
+    const uint64_t *rows;   // (n) the state, as a row of the observations
+    const int32_t *actions; // (n) NULL: there is one action only
+    const int32_t *targets; // (n) 0 … n_classes−1
+    size_t n_actions, n_classes;
+} cluster_samples;
+
+// A fitted function. Each kind of approximator knows what is inside.
+typedef struct cluster_fit cluster_fit;
+
+typedef struct cluster_approximator {
+    const char *name; // "table", "mlp", "cnn", "resnet18"
+    void *self;
+
+    // start (may be NULL) is an earlier fit to begin from; parent[k] is the class of it that class
+    // k comes from, −1 if it comes from none. *out belongs to the caller.
+    psi_status (*fit)(void *self, psi_ctx *ctx, const cluster_samples *samples,
+                      const cluster_fit *start, const int32_t *parent, uint64_t seed,
+                      cluster_fit **out);
+    // p (n, n_actions, n_classes): the probability of every class.
+    psi_status (*predict)(void *self, psi_ctx *ctx, const cluster_fit *fit, const uint64_t *rows,
+                          size_t n, float *p);
+    void (*fit_free)(void *self, psi_ctx *ctx, cluster_fit *fit);
+    void (*free)(void *self, psi_ctx *ctx);
+} cluster_approximator;
+
+// Counts per distinct observation: exact where observations repeat. PSI_ELIMIT if there are more
+// than max_distinct of them.
+psi_status cluster_table_new(psi_ctx *ctx, const cluster_problem *problem, size_t max_distinct,
+                             cluster_approximator *out);
+
+#endif

@@ -1,0 +1,208 @@
+#include "cluster/judge.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "cluster/samples.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double FLOOR = 1e-3; // of every probability, so that a surprise costs a finite amount
+static const double HOT_CLUSTER = 0.03, HOT_MEAN = 0.01; // nats per step
+enum { BLOCK = 4096 };
+
+// How often (key, action) was followed by each class: dense, (n_keys, A, n_classes).
+typedef struct frequencies {
+    size_t n_actions, n_classes;
+    double *count, *total; // total (n_keys, A)
+} frequencies;
+
+static void frequency_free(psi_ctx *ctx, frequencies *f)
+{
+    base_free(ctx, f->count);
+    base_free(ctx, f->total);
+    *f = (frequencies){0};
+}
+
+static psi_status frequency_new(psi_ctx *ctx, size_t n_keys, size_t n_actions, size_t n_classes,
+                                frequencies *out)
+{
+    psi_status status = PSI_OK;
+    *out = (frequencies){.n_actions = n_actions, .n_classes = n_classes};
+    TRY(base_alloc_zero(ctx, n_keys * n_actions * n_classes, sizeof *out->count, &out->count));
+    TRY(base_alloc_zero(ctx, n_keys * n_actions, sizeof *out->total, &out->total));
+done:
+    if (status != PSI_OK) frequency_free(ctx, out);
+    return status;
+}
+
+static void frequency_add(frequencies *f, int32_t key, int32_t action, int32_t class)
+{
+    const size_t row = (size_t)key * f->n_actions + (size_t)action;
+    f->count[row * f->n_classes + (size_t) class] += 1.0;
+    f->total[row] += 1.0;
+}
+
+static double frequency_log(const frequencies *f, int32_t key, int32_t action, int32_t class)
+{
+    const size_t row = (size_t)key * f->n_actions + (size_t)action;
+    const double uniform = 1.0 / (double)f->n_classes;
+    const double p = f->total[row] > 0.0
+                         ? f->count[row * f->n_classes + (size_t) class] / f->total[row]
+                         : uniform;
+    return log((1.0 - FLOOR) * p + FLOOR * uniform);
+}
+
+psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, const int32_t *finer,
+                              size_t n_finer, const int32_t *coarser, size_t n_coarser,
+                              double *lost)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    const size_t actions = data->n_actions, classes = problem->rewards.n;
+    frequencies next_finer = {0}, next_coarser = {0}, reward_finer = {0}, reward_coarser = {0};
+    double *visits = NULL;
+    TRY(frequency_new(ctx, n_finer, actions, n_coarser, &next_finer));
+    TRY(frequency_new(ctx, n_coarser, actions, n_coarser, &next_coarser));
+    TRY(frequency_new(ctx, n_finer, actions, classes, &reward_finer));
+    TRY(frequency_new(ctx, n_coarser, actions, classes, &reward_coarser));
+    TRY(base_alloc_zero(ctx, n_finer, sizeof *visits, &visits));
+    memset(lost, 0, n_finer * sizeof *lost);
+    for (int pass = 0; pass < 2; pass++) { // first count, then compare
+        for (size_t t = 0; t < data->n_transitions; t++) {
+            const uint64_t row = problem->row[t];
+            const int32_t k = finer[row], c = coarser[row], next = coarser[row + 1];
+            const int32_t a = data->actions[t], r = problem->rewards.of[t];
+            if (k < 0 || c < 0 || next < 0) continue;
+            if (pass == 0) {
+                frequency_add(&next_finer, k, a, next);
+                frequency_add(&next_coarser, c, a, next);
+                frequency_add(&reward_finer, k, a, r);
+                frequency_add(&reward_coarser, c, a, r);
+            } else {
+                lost[k] += frequency_log(&next_finer, k, a, next) -
+                           frequency_log(&next_coarser, c, a, next) +
+                           frequency_log(&reward_finer, k, a, r) -
+                           frequency_log(&reward_coarser, c, a, r);
+                visits[k] += 1.0;
+            }
+        }
+    }
+    for (size_t k = 0; k < n_finer; k++) lost[k] = visits[k] > 0.0 ? lost[k] / visits[k] : 0.0;
+done:
+    base_free(ctx, visits);
+    frequency_free(ctx, &reward_coarser);
+    frequency_free(ctx, &reward_finer);
+    frequency_free(ctx, &next_coarser);
+    frequency_free(ctx, &next_finer);
+    return status;
+}
+
+// Sums of gains per cluster.
+typedef struct gain_sums {
+    double *sum, *square, *count; // (n_latent)
+} gain_sums;
+
+// Adds the gain of direct predictions of `target` (per transition, −1: none) over those of the
+// labels.
+static psi_status add_gains(psi_ctx *ctx, const cluster_problem *problem,
+                            const cluster_approximator *approximator, const int32_t *labels,
+                            size_t n_latent, const int32_t *target, size_t n_classes, uint64_t seed,
+                            double *per_transition)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    const size_t actions = data->n_actions;
+    frequencies of_labels = {0};
+    cluster_fit *direct = NULL;
+    uint64_t *rows = NULL, *transition = NULL;
+    float *p = NULL;
+    size_t n = 0;
+    TRY(frequency_new(ctx, n_latent, actions, n_classes, &of_labels));
+    TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
+    TRY(base_alloc(ctx, BLOCK, sizeof *transition, &transition));
+    TRY(base_alloc(ctx, BLOCK, actions * n_classes * sizeof *p, &p));
+    TRY(cluster_fit_transitions(ctx, problem, approximator, target, n_classes, NULL, NULL, seed,
+                                &direct));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const int32_t k = labels[problem->row[t]];
+        if (problem->held_out[t]) continue;
+        if (k >= 0 && target[t] >= 0) frequency_add(&of_labels, k, data->actions[t], target[t]);
+    }
+    for (size_t t = 0; t <= data->n_transitions; t++) {
+        if (n == BLOCK || (t == data->n_transitions && n > 0)) {
+            TRY(approximator->predict(approximator->self, ctx, direct, rows, n, p));
+            for (size_t i = 0; i < n; i++) {
+                const uint64_t at = transition[i];
+                const int32_t a = data->actions[at], class = target[at];
+                const double q = (double)p[(i * actions + (size_t)a) * n_classes + (size_t) class];
+                per_transition[at] += log((1.0 - FLOOR) * q + FLOOR / (double)n_classes) -
+                                      frequency_log(&of_labels, labels[rows[i]], a, class);
+            }
+            n = 0;
+        }
+        if (t == data->n_transitions) break;
+        if (problem->n_held_out > 0 && !problem->held_out[t]) continue;
+        if (labels[problem->row[t]] < 0 || target[t] < 0) continue;
+        rows[n] = problem->row[t];
+        transition[n++] = t;
+    }
+done:
+    approximator->fit_free(approximator->self, ctx, direct);
+    base_free(ctx, p);
+    base_free(ctx, transition);
+    base_free(ctx, rows);
+    frequency_free(ctx, &of_labels);
+    return status;
+}
+
+psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
+                               const cluster_approximator *approximator, const int32_t *labels,
+                               size_t n_latent, uint64_t seed, double *gain, split_test *out)
+{
+    psi_status status = PSI_OK;
+    const size_t n = problem->data->n_transitions;
+    int32_t *next = NULL;
+    double *each = NULL;
+    gain_sums per = {0};
+    *out = (split_test){.cluster = -1, .largest = -INFINITY};
+    TRY(base_alloc(ctx, n, sizeof *next, &next));
+    TRY(base_alloc_zero(ctx, n, sizeof *each, &each));
+    TRY(base_alloc_zero(ctx, n_latent, sizeof(double), &per.sum));
+    TRY(base_alloc_zero(ctx, n_latent, sizeof(double), &per.square));
+    TRY(base_alloc_zero(ctx, n_latent, sizeof(double), &per.count));
+    for (size_t t = 0; t < n; t++) next[t] = labels[problem->row[t] + 1];
+    TRY(add_gains(ctx, problem, approximator, labels, n_latent, next, n_latent, seed, each));
+    TRY(add_gains(ctx, problem, approximator, labels, n_latent, problem->rewards.of,
+                  problem->rewards.n, seed + 1, each));
+    double total = 0.0, judged = 0.0;
+    for (size_t t = 0; t < n; t++) {
+        const int32_t k = labels[problem->row[t]];
+        if (k < 0 || (problem->n_held_out > 0 && !problem->held_out[t])) continue;
+        per.sum[k] += each[t];
+        per.square[k] += each[t] * each[t];
+        per.count[k] += 1.0;
+        total += each[t];
+        judged += 1.0;
+    }
+    out->mean = judged > 0.0 ? total / judged : 0.0;
+    for (size_t k = 0; k < n_latent; k++) {
+        if (gain) gain[k] = per.count[k] > 0.0 ? per.sum[k] / per.count[k] : 0.0;
+        if (per.count[k] < 2.0) continue;
+        const double mean = per.sum[k] / per.count[k];
+        const double variance = fmax(per.square[k] / per.count[k] - mean * mean, 0.0);
+        const double surely = mean - sqrt(variance / per.count[k]);
+        if (surely > out->largest) {
+            out->largest = surely;
+            out->cluster = (int32_t)k;
+        }
+    }
+    out->hot = out->largest > HOT_CLUSTER || out->mean > HOT_MEAN;
+done:
+    base_free(ctx, per.count);
+    base_free(ctx, per.square);
+    base_free(ctx, per.sum);
+    base_free(ctx, each);
+    base_free(ctx, next);
+    return status;
+}

@@ -1,0 +1,320 @@
+#include "cluster/network.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "base/progress.h"
+#include "base/random.h"
+#include "base/threads.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PREDICT_ROWS = 2048 };
+
+typedef struct network_state {
+    const network_options *options;
+    psi_net *net;    // trunk, and the heads of the one-step reward
+    size_t d;        // features of an observation
+    float *features; // (n_rows, D)
+    float *scale;    // (D) 1/rms of all features: heads see numbers of size one
+    float *block;    // (PREDICT_ROWS, D)
+} network_state;
+
+struct cluster_fit {
+    psi_net *head; // (D) → (A, K)
+    psi_work *work;
+    size_t n_actions, n_classes;
+};
+
+static void fit_free(void *self, psi_ctx *ctx, cluster_fit *fit)
+{
+    (void)self;
+    if (!fit) return;
+    psi_work_free(ctx, fit->work);
+    psi_net_free(ctx, fit->head);
+    base_free(ctx, fit);
+}
+
+// Every class begins as the class it comes from, for all actions.
+static psi_status inherit(psi_ctx *ctx, const cluster_fit *start, const int32_t *parent,
+                          cluster_fit *fit, size_t d)
+{
+    psi_status status = PSI_OK;
+    float *from = NULL, *to = NULL;
+    TRY(base_alloc(ctx, start->n_actions * start->n_classes, d * sizeof(float), &from));
+    TRY(base_alloc(ctx, fit->n_actions * fit->n_classes, d * sizeof(float), &to));
+    for (size_t tensor = 0; tensor < 2; tensor++) { // head.weight (A·K, D), head.bias (A·K)
+        const size_t width = tensor == 0 ? d : 1;
+        TRY(psi_net_tensor_get(ctx, start->head, tensor, from));
+        TRY(psi_net_tensor_get(ctx, fit->head, tensor, to));
+        for (size_t a = 0; a < fit->n_actions; a++) {
+            for (size_t k = 0; k < fit->n_classes; k++) {
+                if (parent[k] < 0) continue;
+                memcpy(to + (a * fit->n_classes + k) * width,
+                       from + (a * start->n_classes + (size_t)parent[k]) * width,
+                       width * sizeof *to);
+            }
+        }
+        TRY(psi_net_tensor_set(ctx, fit->head, tensor, to));
+    }
+done:
+    base_free(ctx, to);
+    base_free(ctx, from);
+    return status;
+}
+
+static psi_status head_new(psi_ctx *ctx, const network_state *state, const cluster_samples *samples,
+                           size_t max_batch, uint64_t seed, cluster_fit **out)
+{
+    psi_status status = PSI_OK;
+    cluster_fit *fit = NULL;
+    *out = NULL;
+    psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {state->d}}, PSI_FLOAT32,
+                                         samples->n_actions, samples->n_classes);
+    spec.n_hidden = 0;
+    spec.scale = state->scale;
+    TRY(base_alloc_zero(ctx, 1, sizeof *fit, &fit));
+    fit->n_actions = samples->n_actions;
+    fit->n_classes = samples->n_classes;
+    TRY(psi_net_new(ctx, &spec, seed, &fit->head));
+    TRY(psi_work_new(ctx, fit->head, &(psi_work_options){.max_batch = max_batch}, &fit->work));
+    *out = fit;
+    fit = NULL;
+done:
+    fit_free(NULL, ctx, fit);
+    return status;
+}
+
+// Samples by class: those of class k are order[begin[k] … begin[k + 1]).
+typedef struct by_class {
+    uint32_t *order;
+    size_t *begin; // (K + 1)
+} by_class;
+
+static psi_status sort_by_class(psi_ctx *ctx, const cluster_samples *samples, by_class *out)
+{
+    psi_status status = PSI_OK;
+    size_t *next = NULL;
+    const size_t k = samples->n_classes;
+    TRY(base_alloc(ctx, samples->n, sizeof *out->order, &out->order));
+    TRY(base_alloc_zero(ctx, k + 1, sizeof *out->begin, &out->begin));
+    TRY(base_alloc(ctx, k, sizeof *next, &next));
+    for (size_t i = 0; i < samples->n; i++) out->begin[samples->targets[i] + 1]++;
+    for (size_t c = 0; c < k; c++) {
+        out->begin[c + 1] += out->begin[c];
+        next[c] = out->begin[c];
+    }
+    for (size_t i = 0; i < samples->n; i++) {
+        out->order[next[samples->targets[i]]++] = (uint32_t)i;
+    }
+done:
+    base_free(ctx, next);
+    return status;
+}
+
+// What head training keeps between steps.
+typedef struct head_training {
+    by_class sorted;
+    float *inputs;     // (batch, D)
+    int32_t *actions;  // (batch)
+    int32_t *targets;  // (batch)
+    float *log_priors; // (A, K)
+} head_training;
+
+static void head_training_free(psi_ctx *ctx, head_training *training)
+{
+    base_free(ctx, training->sorted.order);
+    base_free(ctx, training->sorted.begin);
+    base_free(ctx, training->inputs);
+    base_free(ctx, training->actions);
+    base_free(ctx, training->targets);
+    base_free(ctx, training->log_priors);
+}
+
+// Half of a batch is drawn class by class. That shows class k (½ + ½/(K·p(k))) times as often as
+// the data do; the logarithm is added to the logits while training.
+static void class_priors(const cluster_samples *samples, const by_class *sorted, float *log_priors)
+{
+    size_t present = 0;
+    const size_t classes = samples->n_classes;
+    for (size_t k = 0; k < classes; k++) present += sorted->begin[k + 1] > sorted->begin[k];
+    for (size_t k = 0; k < classes; k++) {
+        const double share = (double)(sorted->begin[k + 1] - sorted->begin[k]) / (double)samples->n;
+        const double more = share > 0.0 ? 0.5 + 0.5 / ((double)present * share) : 1.0;
+        for (size_t a = 0; a < samples->n_actions; a++) {
+            log_priors[a * classes + k] = (float)log(more);
+        }
+    }
+}
+
+static void draw_batch(const network_state *state, const cluster_samples *samples,
+                       head_training *training, base_random *random, size_t batch)
+{
+    const by_class *sorted = &training->sorted;
+    for (size_t i = 0; i < batch; i++) {
+        uint32_t chosen = base_random_below(random, (uint32_t)samples->n);
+        if (i % 2 == 0) {
+            const uint32_t k = base_random_below(random, (uint32_t)samples->n_classes);
+            const size_t begin = sorted->begin[k], count = sorted->begin[k + 1] - begin;
+            if (count > 0)
+                chosen = sorted->order[begin + base_random_below(random, (uint32_t)count)];
+        }
+        training->actions[i] = samples->actions ? samples->actions[chosen] : 0;
+        training->targets[i] = samples->targets[chosen];
+        memcpy(training->inputs + i * state->d, state->features + samples->rows[chosen] * state->d,
+               state->d * sizeof(float));
+    }
+}
+
+static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samples,
+                           const cluster_fit *start, const int32_t *parent, uint64_t seed,
+                           cluster_fit **out)
+{
+    psi_status status = PSI_OK;
+    const network_state *state = self;
+    const network_options *options = state->options;
+    const size_t batch = options->head_batch, cells = samples->n_actions * samples->n_classes;
+    cluster_fit *fit = NULL;
+    psi_adam *adam = NULL;
+    head_training training = {0};
+    *out = NULL;
+    if (samples->n == 0) return FAIL(ctx, PSI_EDATA, "there is no transition left to learn from");
+    TRY(head_new(ctx, state, samples, base_max(batch, PREDICT_ROWS), seed, &fit));
+    if (start) TRY(inherit(ctx, start, parent, fit, state->d));
+    TRY(psi_adam_new(ctx, fit->head, NULL, &adam));
+    TRY(sort_by_class(ctx, samples, &training.sorted));
+    TRY(base_alloc(ctx, batch, state->d * sizeof(float), &training.inputs));
+    TRY(base_alloc(ctx, batch, sizeof *training.actions, &training.actions));
+    TRY(base_alloc(ctx, batch, sizeof *training.targets, &training.targets));
+    TRY(base_alloc(ctx, cells, sizeof *training.log_priors, &training.log_priors));
+    class_priors(samples, &training.sorted, training.log_priors);
+    const psi_schedule schedule = {PSI_LINEAR, options->head_learning_rate, 0, 0.0};
+    const psi_labels labels = {.actions = training.actions,
+                               .targets = training.targets,
+                               .log_priors = training.log_priors};
+    for (size_t step = 0; step < options->head_steps; step++) {
+        base_random random = base_random_stream(seed, 0x68656164, step);
+        draw_batch(state, samples, &training, &random, batch);
+        double loss;
+        TRY(psi_net_train_step(ctx, fit->head, fit->work, adam, training.inputs, &labels, batch,
+                               psi_schedule_at(&schedule, step, options->head_steps), &loss));
+        TRY(base_cancelled(ctx));
+    }
+    *out = fit;
+    fit = NULL;
+done:
+    head_training_free(ctx, &training);
+    psi_adam_free(ctx, adam);
+    fit_free(self, ctx, fit);
+    return status;
+}
+
+typedef struct softmax_job {
+    float *p;
+    size_t n, k; // rows of k logits
+} softmax_job;
+
+static void softmax_rows(void *argument, int thread, int threads)
+{
+    const softmax_job *job = argument;
+    size_t begin, end;
+    base_slice(job->n, thread, threads, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        float *row = job->p + i * job->k, most = row[0], sum = 0.0f;
+        for (size_t k = 1; k < job->k; k++) most = row[k] > most ? row[k] : most;
+        for (size_t k = 0; k < job->k; k++) sum += row[k] = expf(row[k] - most);
+        for (size_t k = 0; k < job->k; k++) row[k] /= sum;
+    }
+}
+
+static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, const uint64_t *rows,
+                          size_t n, float *p)
+{
+    const network_state *state = self;
+    const size_t width = fit->n_actions * fit->n_classes;
+    for (size_t begin = 0; begin < n; begin += PREDICT_ROWS) {
+        const size_t count = base_min(PREDICT_ROWS, n - begin);
+        for (size_t i = 0; i < count; i++) {
+            memcpy(state->block + i * state->d, state->features + rows[begin + i] * state->d,
+                   state->d * sizeof(float));
+        }
+        const psi_status status = psi_net_predict(ctx, fit->head, fit->work, state->block, count,
+                                                  NULL, p + begin * width);
+        if (status != PSI_OK) return status;
+        softmax_job job = {p + begin * width, count * fit->n_actions, fit->n_classes};
+        base_team_run(base_ctx_team(ctx), softmax_rows, &job);
+    }
+    return PSI_OK;
+}
+
+static void network_free(void *self, psi_ctx *ctx)
+{
+    network_state *state = self;
+    if (!state) return;
+    psi_net_free(ctx, state->net);
+    base_free(ctx, state->features);
+    base_free(ctx, state->scale);
+    base_free(ctx, state->block);
+    base_free(ctx, state);
+}
+
+static psi_status cache_features(psi_ctx *ctx, const cluster_problem *problem,
+                                 cluster_inputs *inputs, network_state *state)
+{
+    psi_status status = PSI_OK;
+    psi_work *work = NULL;
+    const psi_batch_source source = {inputs, cluster_inputs_gather};
+    TRY(psi_work_new(ctx, state->net, &(psi_work_options){.max_batch = 512, .predict_only = true},
+                     &work));
+    TRY(base_alloc(ctx, problem->n_rows, state->d * sizeof(float), &state->features));
+    TRY(base_alloc(ctx, state->d, sizeof(float), &state->scale));
+    TRY(base_alloc(ctx, PREDICT_ROWS, state->d * sizeof(float), &state->block));
+    TRY(psi_net_predict_all(ctx, state->net, work, &source, NULL, problem->n_rows, state->features,
+                            NULL));
+    double square = 0.0;
+    const size_t looked_at = base_min(problem->n_rows, 4096);
+    for (size_t i = 0; i < looked_at; i++) {
+        const float *z = state->features + i * problem->n_rows / looked_at * state->d;
+        for (size_t k = 0; k < state->d; k++) square += (double)z[k] * (double)z[k];
+    }
+    const double rms = sqrt(square / (double)(looked_at * state->d));
+    for (size_t k = 0; k < state->d; k++) state->scale[k] = rms > 0.0 ? (float)(1.0 / rms) : 1.0f;
+done:
+    psi_work_free(ctx, work);
+    return status;
+}
+
+psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
+                               const network_options *options, trunk_losses *losses,
+                               cluster_approximator *out)
+{
+    psi_status status = PSI_OK;
+    network_state *state = NULL;
+    *out = (cluster_approximator){0};
+    psi_net_spec spec = psi_net_defaults(options->kind, &inputs->shape, inputs->dtype,
+                                         problem->data->n_actions, problem->rewards.n);
+    spec.mean = inputs->mean;
+    spec.scale = inputs->scale;
+    if (options->n_hidden > 0) {
+        spec.n_hidden = options->n_hidden;
+        memcpy(spec.hidden, options->hidden, sizeof spec.hidden);
+    }
+    TRY(base_alloc_zero(ctx, 1, sizeof *state, &state));
+    state->options = options;
+    TRY(psi_net_new(ctx, &spec, options->seed, &state->net));
+    state->d = psi_net_n_features(state->net);
+    TRY(cluster_trunk_train(ctx, problem, inputs, &options->trunk, state->net, losses));
+    TRY(cache_features(ctx, problem, inputs, state));
+    *out = (cluster_approximator){
+        psi_net_kind_name(options->kind), state, fit_head, predict, fit_free, network_free};
+    state = NULL;
+done:
+    network_free(state, ctx);
+    return status;
+}
+
+const psi_net *cluster_network_trunk(const cluster_approximator *approximator)
+{
+    if (approximator->free != network_free) return NULL;
+    return ((const network_state *)approximator->self)->net;
+}

@@ -1,0 +1,30 @@
+// Observations as a network takes them: vectors as they are, images with their channels first.
+#ifndef PSI_CLUSTER_OBSERVE_H
+#define PSI_CLUSTER_OBSERVE_H
+
+#include <psifold/data.h>
+#include <psifold/nn.h>
+
+typedef struct cluster_inputs {
+    const psi_observations *observations;
+    psi_dtype dtype;  // PSI_UINT8 or PSI_FLOAT32: what gather delivers
+    psi_shape shape;  // {D} or {C, H, W}
+    size_t row_bytes; // of one input
+    bool is_image;
+    bool channels_last;  // the observations are (H, W, C)
+    float *mean, *scale; // (D or C) so that (x − mean) · scale has mean 0 and variance 1
+    unsigned char *raw;  // (raw_rows, observation's row_bytes) where a conversion is needed
+    size_t raw_rows;
+} cluster_inputs;
+
+// Looks at up to 4,096 observations for mean and deviation. PSI_EDATA if one of them is not a
+// finite number, PSI_EUNSUPPORTED for shapes that are neither vectors nor images.
+psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations,
+                              cluster_inputs *out);
+void cluster_inputs_free(psi_ctx *ctx, cluster_inputs *inputs);
+
+// Copies the inputs of these rows to out; used by one thread at a time.
+psi_status cluster_inputs_gather(void *inputs, psi_ctx *ctx, const uint64_t *rows, size_t n,
+                                 void *out);
+
+#endif

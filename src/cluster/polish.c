@@ -1,0 +1,333 @@
+#include "cluster/polish.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "cluster/judge.h"
+#include "cluster/samples.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TOP = 8, BLOCK = 4096 };
+static const double KEEP = 0.9;         // a state whose label is less sure than this is ignored …
+static const double KEEP_AT_LAST = 0.5; // … but in the end more likely than not will do
+static const double RECOGNISED = 0.5; // share of a cluster's states that the network must recognise
+
+typedef struct polishing {
+    psi_ctx *ctx;
+    const cluster_problem *problem;
+    const cluster_approximator *approximator;
+    const polish_options *options;
+    int32_t *labels, *trial; // (n_rows)
+    size_t n_latent;
+    uint64_t fits;
+
+    int32_t *top;      // (n_rows, TOP) the classes that the network finds likeliest …
+    float *likelihood; // (n_rows, TOP) … and log p(class | observation) − log p(class)
+    double *recall;    // (max K) share of each cluster's states that it recognises
+    polish_summary *summary;
+} polishing;
+
+static size_t count_ignored(const polishing *run, const int32_t *labels)
+{
+    size_t ignored = 0;
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        ignored += labels[run->problem->states[i]] < 0;
+    }
+    return ignored;
+}
+
+// ---- what the network says --------------------------------------------------------------------
+
+static void keep_top(const float *p, const double *log_prior, size_t k, int32_t *top, float *score)
+{
+    size_t kept = 0;
+    for (size_t c = 0; c < k; c++) {
+        const float value = (float)(log((double)p[c] + 1e-6) - log_prior[c]);
+        size_t at = kept < TOP ? kept++ : TOP;
+        if (at == TOP) {
+            if (value <= score[TOP - 1]) continue;
+            at = TOP - 1;
+        }
+        for (; at > 0 && score[at - 1] < value; at--) {
+            score[at] = score[at - 1];
+            top[at] = top[at - 1];
+        }
+        score[at] = value;
+        top[at] = (int32_t)c;
+    }
+    for (; kept < TOP; kept++) top[kept] = -1;
+}
+
+// Fits a classifier of the labels and asks it about every state.
+static psi_status classify(polishing *run)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t k = run->n_latent;
+    cluster_fit *classifier = NULL;
+    float *p = NULL;
+    double *log_prior = NULL, *size = NULL;
+    TRY(base_alloc(run->ctx, BLOCK, k * sizeof *p, &p));
+    TRY(base_alloc_zero(run->ctx, k, sizeof *size, &size));
+    TRY(base_alloc(run->ctx, k, sizeof *log_prior, &log_prior));
+    TRY(cluster_fit_states(run->ctx, problem, run->approximator, run->labels, k,
+                           run->options->seed + run->fits++, &classifier));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const int32_t label = run->labels[problem->states[i]];
+        if (label >= 0) size[label] += 1.0;
+    }
+    for (size_t c = 0; c < k; c++) {
+        log_prior[c] = log((size[c] + 1.0) / (double)(problem->n_states + k));
+        run->recall[c] = 0.0;
+    }
+    for (size_t begin = 0; begin < problem->n_states; begin += BLOCK) {
+        const size_t n = base_min(BLOCK, problem->n_states - begin);
+        const uint64_t *rows = problem->states + begin;
+        TRY(run->approximator->predict(run->approximator->self, run->ctx, classifier, rows, n, p));
+        for (size_t i = 0; i < n; i++) {
+            const int32_t label = run->labels[rows[i]];
+            size_t best = 0;
+            for (size_t c = 1; c < k; c++) best = p[i * k + c] > p[i * k + best] ? c : best;
+            if (label >= 0 && (size_t)label == best) run->recall[label] += 1.0 / size[label];
+            keep_top(p + i * k, log_prior, k, run->top + rows[i] * TOP,
+                     run->likelihood + rows[i] * TOP);
+        }
+    }
+done:
+    run->approximator->fit_free(run->approximator->self, run->ctx, classifier);
+    base_free(run->ctx, log_prior);
+    base_free(run->ctx, size);
+    base_free(run->ctx, p);
+    return status;
+}
+
+// ---- smoothing and giving up clusters ---------------------------------------------------------
+
+static psi_status smooth(polishing *run, const int32_t *labels, double keep, int32_t *out)
+{
+    const psi_paths paths = cluster_paths(run->problem, labels, run->n_latent);
+    const psi_emissions emissions = {
+        .per_row = TOP, .index = run->top, .log_likelihood = run->likelihood, .absent = -12.0f};
+    psi_smooth_options options = psi_smooth_defaults();
+    options.emissions = &emissions;
+    options.keep = keep;
+    options.reward_class = run->problem->rewards.of;
+    options.n_reward_classes = run->problem->rewards.n;
+    psi_smooth_summary told;
+    const psi_status status = psi_smooth(run->ctx, &paths, &options, out, NULL, &told);
+    if (status == PSI_OK) run->summary->smallest_row_maximum = told.smallest_row_maximum;
+    return status;
+}
+
+// target[k] is the new name of cluster k, −1 to give it up; names must be 0 … n_latent−1.
+static void rename_clusters(polishing *run, const int32_t *target, int32_t *labels)
+{
+    for (size_t i = 0; i < run->problem->n_rows; i++) {
+        if (labels[i] >= 0) labels[i] = target[labels[i]];
+    }
+}
+
+// Gives up clusters that hold too few states; returns how many.
+static psi_status drop_small(polishing *run, size_t *dropped)
+{
+    psi_status status = PSI_OK;
+    size_t *size = NULL;
+    int32_t *target = NULL, kept = 0;
+    const double fewest = run->options->filter * (double)run->problem->n_states;
+    *dropped = 0;
+    TRY(base_alloc_zero(run->ctx, run->n_latent, sizeof *size, &size));
+    TRY(base_alloc(run->ctx, run->n_latent, sizeof *target, &target));
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const int32_t label = run->labels[run->problem->states[i]];
+        if (label >= 0) size[label]++;
+    }
+    for (size_t k = 0; k < run->n_latent; k++) {
+        const bool terminal = run->problem->has_terminal && k == 0;
+        const bool keep = terminal || ((double)size[k] >= fewest && size[k] > 0);
+        target[k] = keep ? kept++ : -1;
+        *dropped += !keep;
+    }
+    if (*dropped > 0) {
+        rename_clusters(run, target, run->labels);
+        run->n_latent = (size_t)kept;
+        run->summary->dropped += *dropped;
+    }
+done:
+    base_free(run->ctx, target);
+    base_free(run->ctx, size);
+    return status;
+}
+
+// Joins clusters whose rows in the latent model agree, unless that costs them too much.
+static psi_status merge_equal(polishing *run, size_t *merged)
+{
+    psi_status status = PSI_OK;
+    const psi_paths paths = cluster_paths(run->problem, run->labels, run->n_latent);
+    psi_counts *counts = NULL;
+    psi_partition *blocks = NULL;
+    double *lost = NULL;
+    int32_t *name = NULL;
+    *merged = 0;
+    psi_merge_options options = psi_merge_defaults();
+    options.reward_tolerance = 0.1 * run->problem->rewards.spacing;
+    TRY(psi_counts_new(run->ctx, &paths, &counts));
+    TRY(psi_merge(run->ctx, counts, &options, &blocks));
+    if (blocks->n_blocks == run->n_latent) goto done;
+    TRY(psi_partition_canonical(run->ctx, blocks, NULL)); // cluster 0 stays 0
+    memcpy(run->trial, run->labels, run->problem->n_rows * sizeof *run->trial);
+    rename_clusters(run, blocks->label, run->trial);
+    TRY(base_alloc(run->ctx, run->n_latent, sizeof *lost, &lost));
+    TRY(base_alloc(run->ctx, run->n_latent, sizeof *name, &name));
+    TRY(cluster_judge_loss(run->ctx, run->problem, run->labels, run->n_latent, run->trial,
+                           blocks->n_blocks, lost));
+    // a member that would lose too much keeps a name of its own
+    int32_t next = 0;
+    for (size_t k = 0; k < run->n_latent; k++) {
+        name[k] = -1;
+        for (size_t before = 0; before < k && lost[k] <= run->options->may_lose; before++) {
+            if (blocks->label[before] == blocks->label[k] &&
+                lost[before] <= run->options->may_lose) {
+                name[k] = name[before];
+                break;
+            }
+        }
+        if (name[k] < 0) {
+            name[k] = next++;
+        } else {
+            (*merged)++;
+        }
+    }
+    rename_clusters(run, name, run->labels);
+    run->n_latent = (size_t)next;
+    run->summary->merged += *merged;
+done:
+    base_free(run->ctx, name);
+    base_free(run->ctx, lost);
+    psi_partition_free(run->ctx, blocks);
+    psi_counts_free(run->ctx, counts);
+    return status;
+}
+
+// Takes cluster k away, lets the trajectories say where its states belong, and stays with that if
+// they lose little by it.
+static psi_status try_without(polishing *run, size_t k, bool *gone)
+{
+    psi_status status = PSI_OK;
+    int32_t *without = NULL;
+    double *lost = NULL;
+    *gone = false;
+    TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *without, &without));
+    TRY(base_alloc(run->ctx, run->n_latent, sizeof *lost, &lost));
+    for (size_t i = 0; i < run->problem->n_rows; i++) {
+        const int32_t label = run->labels[i];
+        without[i] = label == (int32_t)k ? -1 : label > (int32_t)k ? label - 1 : label;
+    }
+    for (size_t i = 0; i < run->problem->n_rows * TOP; i++) { // nobody says k any more
+        if (run->top[i] == (int32_t)k) run->top[i] = -1;
+        if (run->top[i] > (int32_t)k) run->top[i]--;
+    }
+    run->n_latent--;
+    TRY(smooth(run, without, KEEP, run->trial));
+    TRY(cluster_judge_loss(run->ctx, run->problem, run->labels, run->n_latent + 1, run->trial,
+                           run->n_latent, lost));
+    size_t homeless = 0, members = 0;
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const uint64_t row = run->problem->states[i];
+        if (run->labels[row] != (int32_t)k) continue;
+        members++;
+        homeless += run->trial[row] < 0;
+    }
+    *gone = lost[k] <= run->options->may_lose && 2 * homeless <= members;
+    if (*gone) {
+        memcpy(run->labels, run->trial, run->problem->n_rows * sizeof *run->labels);
+        run->summary->dropped++;
+    } else {
+        run->n_latent++;
+        TRY(classify(run)); // what was said about k is needed again
+    }
+done:
+    base_free(run->ctx, lost);
+    base_free(run->ctx, without);
+    return status;
+}
+
+// Clusters that the network cannot recognise are blends of others more often than not.
+static psi_status drop_unrecognised(polishing *run, size_t *dropped)
+{
+    *dropped = 0;
+    for (size_t k = run->problem->has_terminal; k < run->n_latent && run->n_latent > 2; k++) {
+        if (run->recall[k] >= RECOGNISED) continue;
+        bool gone;
+        const psi_status status = try_without(run, k, &gone);
+        if (status != PSI_OK) return status;
+        if (!gone) continue;
+        *dropped = 1; // the names have moved: once a round is enough
+        return PSI_OK;
+    }
+    return PSI_OK;
+}
+
+// States that are still ignored get the label that trajectory and network together find likelier
+// than all others.
+static psi_status give_homes(polishing *run)
+{
+    psi_status status = PSI_OK;
+    TRY(classify(run));
+    TRY(smooth(run, run->labels, KEEP_AT_LAST, run->trial));
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const uint64_t row = run->problem->states[i];
+        if (run->labels[row] < 0) run->labels[row] = run->trial[row];
+    }
+done:
+    return status;
+}
+
+psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
+                          const cluster_approximator *approximator, const polish_options *options,
+                          int32_t *labels, size_t *n_latent, polish_summary *summary)
+{
+    psi_status status = PSI_OK;
+    polishing run = {.ctx = ctx,
+                     .problem = problem,
+                     .approximator = approximator,
+                     .options = options,
+                     .labels = labels,
+                     .n_latent = *n_latent,
+                     .summary = summary};
+    int32_t *before = NULL;
+    *summary = (polish_summary){0};
+    TRY(base_alloc(ctx, problem->n_rows, sizeof *before, &before));
+    TRY(base_alloc(ctx, problem->n_rows, sizeof *run.trial, &run.trial));
+    TRY(base_alloc(ctx, problem->n_rows, TOP * sizeof *run.top, &run.top));
+    TRY(base_alloc_zero(ctx, problem->n_rows, TOP * sizeof *run.likelihood, &run.likelihood));
+    TRY(base_alloc(ctx, *n_latent, sizeof *run.recall, &run.recall));
+    for (size_t i = 0; i < problem->n_rows * TOP; i++) run.top[i] = -1;
+    memcpy(before, labels, problem->n_rows * sizeof *before);
+    summary->ignored_before = (double)count_ignored(&run, labels) / (double)problem->n_states;
+    for (bool changed = true; changed && summary->rounds < options->max_rounds; summary->rounds++) {
+        size_t dropped, merged = 0, unrecognised = 0;
+        TRY(base_cancelled(ctx));
+        TRY(classify(&run));
+        TRY(smooth(&run, labels, KEEP, run.trial));
+        memcpy(labels, run.trial, problem->n_rows * sizeof *labels);
+        TRY(drop_small(&run, &dropped));
+        if (dropped == 0) TRY(merge_equal(&run, &merged));
+        if (dropped + merged == 0) TRY(drop_unrecognised(&run, &unrecognised));
+        changed = dropped + merged + unrecognised > 0;
+    }
+    TRY(give_homes(&run));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        summary->changed += before[row] >= 0 && labels[row] >= 0 && before[row] != labels[row];
+    }
+    summary->ignored_after = (double)count_ignored(&run, labels) / (double)problem->n_states;
+    *n_latent = run.n_latent;
+done:
+    base_free(ctx, run.recall);
+    base_free(ctx, run.likelihood);
+    base_free(ctx, run.top);
+    base_free(ctx, run.trial);
+    base_free(ctx, before);
+    return status;
+}

@@ -1,0 +1,82 @@
+#include "cluster/problem.h"
+
+#include "base/context.h"
+#include "base/random.h"
+
+static void list_states(cluster_problem *problem)
+{
+    const psi_trajectories *data = problem->data;
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
+        for (uint64_t t = begin; t < end; t++) {
+            problem->row[t] = t + e;
+            problem->states[problem->n_states++] = t + e;
+        }
+        // the last observation is a state, too, unless it is terminal or was never seen
+        if (!data->terminated[e] && !data->final_missing[e]) {
+            problem->states[problem->n_states++] = end + e;
+        }
+        problem->has_terminal |= data->terminated[e] != 0;
+    }
+}
+
+static void hold_out(cluster_problem *problem, uint64_t seed)
+{
+    const psi_trajectories *data = problem->data;
+    if (data->n_episodes < 10) return;
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        base_random random = base_random_stream(seed, 0x686f6c64, e / 10);
+        const bool held = base_random_below(&random, 10) == e % 10;
+        for (uint64_t t = data->episode_offsets[e]; t < data->episode_offsets[e + 1]; t++) {
+            problem->held_out[t] = held;
+            problem->n_held_out += held;
+        }
+    }
+}
+
+psi_status cluster_problem_new(psi_ctx *ctx, const psi_trajectories *data, uint64_t seed,
+                               cluster_problem *out)
+{
+    psi_status status = PSI_OK;
+    *out = (cluster_problem){.data = data, .n_rows = data->n_observations};
+    TRY(cluster_reward_classes(ctx, data->rewards, data->n_transitions, &out->rewards));
+    if (out->rewards.n < 2) {
+        status = FAIL(ctx, PSI_EDATA,
+                      "all %zu rewards are %g%s: nothing distinguishes one state from another",
+                      data->n_transitions, out->rewards.value[0],
+                      out->rewards.deviation > 0.0 ? " up to noise" : "");
+        goto done;
+    }
+    TRY(base_alloc(ctx, data->n_observations, sizeof *out->states, &out->states));
+    TRY(base_alloc(ctx, data->n_transitions, sizeof *out->row, &out->row));
+    TRY(base_alloc_zero(ctx, data->n_transitions, sizeof *out->held_out, &out->held_out));
+    list_states(out);
+    hold_out(out, seed);
+done:
+    if (status != PSI_OK) cluster_problem_free(ctx, out);
+    return status;
+}
+
+void cluster_problem_free(psi_ctx *ctx, cluster_problem *problem)
+{
+    cluster_reward_classes_free(ctx, &problem->rewards);
+    base_free(ctx, problem->states);
+    base_free(ctx, problem->row);
+    base_free(ctx, problem->held_out);
+    *problem = (cluster_problem){0};
+}
+
+psi_paths cluster_paths(const cluster_problem *problem, const int32_t *labels, size_t n_latent)
+{
+    const psi_trajectories *data = problem->data;
+    return (psi_paths){.n_episodes = data->n_episodes,
+                       .n_transitions = data->n_transitions,
+                       .n_actions = data->n_actions,
+                       .n_latent = n_latent,
+                       .has_terminal = problem->has_terminal,
+                       .labels = labels,
+                       .actions = data->actions,
+                       .rewards = data->rewards,
+                       .episode_offsets = data->episode_offsets,
+                       .terminated = data->terminated};
+}

@@ -1,0 +1,259 @@
+// The paper's loop. The function at the end of this file is Algorithm 1; the steps above it carry
+// the paper's names.
+#include "cluster/refine.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "base/progress.h"
+#include "cluster/samples.h"
+#include "cluster/successor.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 4096, PATIENCE = 4 };
+static const double SAME = 0.985; // agreement at which two clusterings count as equal
+
+typedef struct refining {
+    psi_ctx *ctx;
+    const cluster_problem *problem;
+    const cluster_approximator *approximator;
+    const refine_options *options;
+    refinement *result;
+    uint64_t fits; // so that every fit has its own seed
+} refining;
+
+// ---- line 4 and 10: empirical risk minimisation -----------------------------------------------
+
+static psi_status fit(refining *run, const int32_t *target, size_t n_classes,
+                      const cluster_fit *start, const int32_t *parent, cluster_fit **out)
+{
+    return cluster_fit_transitions(run->ctx, run->problem, run->approximator, target, n_classes,
+                                   start, parent, run->options->seed + run->fits++, out);
+}
+
+// f_r(s,a) = w_rᵀ f_r(s,a) for all states, in units of the smallest difference of two rewards.
+static psi_status predict_rewards(refining *run)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t actions = problem->data->n_actions, classes = problem->rewards.n;
+    cluster_fit *reward = NULL;
+    float *p = NULL;
+    TRY(fit(run, problem->rewards.of, classes, NULL, NULL, &reward));
+    TRY(base_alloc(run->ctx, BLOCK, actions * classes * sizeof *p, &p));
+    TRY(base_alloc(run->ctx, problem->n_states, actions * sizeof(float), &run->result->rewards));
+    for (size_t begin = 0; begin < problem->n_states; begin += BLOCK) {
+        const size_t n = base_min(BLOCK, problem->n_states - begin);
+        TRY(run->approximator->predict(run->approximator->self, run->ctx, reward,
+                                       problem->states + begin, n, p));
+        for (size_t i = 0; i < n * actions; i++) {
+            double expected = 0.0;
+            for (size_t c = 0; c < classes; c++) {
+                expected += problem->rewards.value[c] * (double)p[i * classes + c];
+            }
+            run->result->rewards[begin * actions + i] =
+                (float)(expected / problem->rewards.spacing);
+        }
+    }
+done:
+    base_free(run->ctx, p);
+    run->approximator->fit_free(run->approximator->self, run->ctx, reward);
+    return status;
+}
+
+// ---- lines 6 and 12: constructing the next clustering -----------------------------------------
+
+static void spread_labels(const refining *run, const int32_t *of_state, int32_t *labels)
+{
+    const cluster_problem *problem = run->problem;
+    memset(labels, 0, problem->n_rows * sizeof *labels); // terminal
+    for (size_t i = 0; i < problem->n_states; i++) labels[problem->states[i]] = of_state[i];
+    for (size_t e = 0; e < problem->data->n_episodes; e++) { // rows that are no observation at all
+        if (problem->data->final_missing[e] && !problem->data->terminated[e]) {
+            labels[problem->data->episode_offsets[e + 1] + e] = -1;
+        }
+    }
+}
+
+// Clusters the given points of all states anew, or, to split, those of every old cluster by itself.
+static psi_status construct(refining *run, const psi_cover_points *points, double epsilon,
+                            int32_t *of_state, size_t *n_latent)
+{
+    psi_status status = PSI_OK;
+    const refine_options *options = run->options;
+    const int32_t first = run->problem->has_terminal ? 1 : 0;
+    const psi_cover_options how = {.epsilon = epsilon,
+                                   .norm = options->norm,
+                                   .filter = options->filter,
+                                   .max_clusters = options->max_latent_states,
+                                   .seed = options->seed + run->fits};
+    psi_cover_result covered = {0};
+    if (!options->split || !run->result->labels) {
+        TRY(psi_cover(run->ctx, points, &how, &covered));
+        for (size_t i = 0; i < points->n; i++) {
+            of_state[i] = covered.labels[i] < 0 ? -1 : covered.labels[i] + first;
+        }
+        *n_latent = covered.n_clusters + (size_t)first;
+    } else {
+        TRY(cluster_split(run->ctx, points, &how, run->problem, run->result->labels,
+                          run->result->n_latent, of_state, n_latent));
+    }
+done:
+    psi_cover_free(run->ctx, &covered);
+    return status;
+}
+
+// Puts the new labels in the place of the old ones; tells how far they agree and where every new
+// cluster comes from.
+static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent, int32_t *parent,
+                        psi_cluster_step *step)
+{
+    psi_status status = PSI_OK;
+    refinement *result = run->result;
+    int32_t *labels = NULL;
+    TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *labels, &labels));
+    spread_labels(run, of_state, labels);
+    size_t ignored = 0;
+    for (size_t i = 0; i < run->problem->n_states; i++) ignored += of_state[i] < 0;
+    step->clusters = n_latent;
+    step->ignored = (double)ignored / (double)run->problem->n_states;
+    if (result->labels) {
+        TRY(cluster_compare(run->ctx, run->problem->n_rows, result->labels, result->n_latent,
+                            labels, n_latent, &step->agreement, parent));
+    }
+    base_free(run->ctx, result->labels);
+    result->labels = labels;
+    result->n_latent = n_latent;
+    labels = NULL;
+done:
+    base_free(run->ctx, labels);
+    return status;
+}
+
+// c_1(s) = c_1(s̃) ⟹ Σ_a |f_r(s,a) − f_r(s̃,a)| ≤ ε_r
+static psi_status reward_refinement(refining *run, int32_t *parent)
+{
+    psi_status status = PSI_OK;
+    const double started = base_seconds();
+    const size_t actions = run->problem->data->n_actions;
+    int32_t *of_state = NULL;
+    size_t n_latent;
+    psi_cluster_step step = {.epsilon = run->options->epsilon_reward, .gap = 1.0};
+    TRY(predict_rewards(run));
+    TRY(base_alloc(run->ctx, run->problem->n_states, sizeof *of_state, &of_state));
+    cluster_matrix matrix = {run->result->rewards, actions};
+    const psi_cover_points points = {run->problem->n_states, actions, 1, cluster_matrix_fill,
+                                     &matrix};
+    TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
+    TRY(adopt(run, of_state, n_latent, parent, &step));
+    step.seconds = base_seconds() - started;
+    TRY(cluster_step_add(run->ctx, run->result, &step));
+done:
+    base_free(run->ctx, of_state);
+    return status;
+}
+
+// c_{i+1}(s) = c_{i+1}(s̃) ⟹ Σ_a ‖ψ(s,a) − ψ(s̃,a)‖ ≤ ε_ψ
+static psi_status successor_feature_refinement(refining *run, int32_t *parent)
+{
+    psi_status status = PSI_OK;
+    const double started = base_seconds();
+    const cluster_problem *problem = run->problem;
+    const refine_options *options = run->options;
+    refinement *result = run->result;
+    successor_features psi = {0};
+    cluster_fit *next = NULL;
+    int32_t *of_state = NULL, *target = NULL;
+    size_t n_latent;
+    psi_cluster_step step = {0};
+
+    // F from the counts of c_i, f_i from the labels of the next states
+    TRY(base_alloc(run->ctx, problem->data->n_transitions, sizeof *target, &target));
+    for (size_t t = 0; t < problem->data->n_transitions; t++) {
+        target[t] = result->labels[problem->row[t] + 1];
+    }
+    TRY(fit(run, target, result->n_latent, result->next, parent, &next));
+    run->approximator->fit_free(run->approximator->self, run->ctx, result->next);
+    result->next = next;
+    TRY(cluster_successor_new(run->ctx, problem, run->approximator, result, options->gamma, &psi));
+
+    const double share = options->kick > 0.0 && result->n_steps == result->first_step
+                             ? options->kick
+                             : options->gap_share;
+    step.gap = psi.gap;
+    step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf : fmin(share * psi.gap, 0.5);
+    TRY(cluster_successor_error(run->ctx, &psi, step.epsilon, &step.held_out_error, &step.perfect));
+    TRY(base_alloc(run->ctx, problem->n_states, sizeof *of_state, &of_state));
+    const psi_cover_points points = {problem->n_states, problem->data->n_actions,
+                                     result->n_latent + 1, cluster_successor_fill, &psi};
+    TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
+    TRY(adopt(run, of_state, n_latent, parent, &step));
+    step.seconds = base_seconds() - started;
+    TRY(cluster_step_add(run->ctx, result, &step));
+done:
+    cluster_successor_free(run->ctx, &psi);
+    base_free(run->ctx, of_state);
+    base_free(run->ctx, target);
+    return status;
+}
+
+static psi_status tell(const refining *run)
+{
+    const refinement *result = run->result;
+    if (!run->options->watch) return PSI_OK;
+    return run->options->watch(run->options->user, &result->steps[result->n_steps - 1],
+                               result->n_steps, run->problem->n_rows, result->labels);
+}
+
+// Equal clusterings: as many clusters, and nearly the same states in them. Or no progress: the most
+// clusters ever seen were seen PATIENCE refinements ago.
+static bool is_converged(const refinement *result)
+{
+    const psi_cluster_step *steps = result->steps + result->first_step;
+    const size_t n = result->n_steps - result->first_step;
+    if (n < 2) return false;
+    const psi_cluster_step *now = &steps[n - 1], *before = now - 1;
+    if (now->clusters == before->clusters && now->agreement > SAME) return true;
+    size_t most_at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (steps[i].clusters > steps[most_at].clusters) most_at = i;
+    }
+    return n - 1 - most_at >= PATIENCE;
+}
+
+psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
+                          const cluster_approximator *approximator, const refine_options *options,
+                          refinement *result)
+{
+    psi_status status = PSI_OK;
+    // every fit of every run has a seed of its own
+    refining run = {ctx, problem, approximator, options, result, 100 * result->n_steps};
+    int32_t *parent = NULL;
+    TRY(base_alloc(ctx, options->max_latent_states + 2, sizeof *parent, &parent));
+    for (size_t k = 0; k < options->max_latent_states + 2; k++) parent[k] = (int32_t)k;
+    result->first_step = result->n_steps;
+    result->converged = false;
+    if (!result->labels) {
+        TRY(reward_refinement(&run, parent));
+        TRY(tell(&run));
+    }
+    while (!result->converged && result->n_steps < result->first_step + options->max_refinements) {
+        TRY(successor_feature_refinement(&run, parent));
+        result->converged = is_converged(result);
+        TRY(tell(&run));
+    }
+done:
+    base_free(ctx, parent);
+    return status;
+}
+
+void cluster_refinement_free(psi_ctx *ctx, const cluster_approximator *approximator,
+                             refinement *result)
+{
+    if (approximator->fit_free) approximator->fit_free(approximator->self, ctx, result->next);
+    base_free(ctx, result->labels);
+    base_free(ctx, result->rewards);
+    base_free(ctx, result->steps);
+    *result = (refinement){0};
+}

@@ -1,0 +1,182 @@
+#include "cluster/representation.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+
+#include <string.h>
+
+enum { BATCH = 256, BLOCK = 4096 };
+
+// A network with the trunk of `from` and fresh heads for the latent states.
+static psi_status with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_latent, uint64_t seed,
+                                psi_net **out)
+{
+    psi_status status = PSI_OK;
+    psi_net *net = NULL;
+    float *values = NULL;
+    psi_net_spec spec = *psi_net_spec_of(from);
+    spec.n_actions = 1;
+    spec.n_classes = n_latent;
+    *out = NULL;
+    TRY(psi_net_new(ctx, &spec, seed, &net));
+    for (size_t i = 0; i < psi_net_tensor_count(from); i++) {
+        psi_tensor_info info;
+        TRY(psi_net_tensor_info(ctx, from, i, &info));
+        if (strncmp(info.name, "head.", 5) == 0) continue;
+        base_free(ctx, values);
+        TRY(base_alloc(ctx, psi_shape_size(&info.shape), sizeof *values, &values));
+        TRY(psi_net_tensor_get(ctx, from, i, values));
+        TRY(psi_net_tensor_set(ctx, net, i, values));
+    }
+    *out = net;
+    net = NULL;
+done:
+    base_free(ctx, values);
+    psi_net_free(ctx, net);
+    return status;
+}
+
+// Rows with a label, of the held-out episodes or of the others.
+typedef struct labelled {
+    uint64_t *rows;
+    int32_t *targets;
+    size_t n;
+} labelled;
+
+static psi_status choose_rows(psi_ctx *ctx, const cluster_problem *problem, const int32_t *labels,
+                              bool held_out, labelled *out)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    TRY(base_alloc(ctx, problem->n_rows, sizeof *out->rows, &out->rows));
+    TRY(base_alloc(ctx, problem->n_rows, sizeof *out->targets, &out->targets));
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
+        if (begin == end || (problem->held_out[begin] != 0) != held_out) continue;
+        for (uint64_t row = begin + e; row <= end + e; row++) {
+            if (labels[row] < 0 || (row == end + e && data->final_missing[e])) continue;
+            out->rows[out->n] = row;
+            out->targets[out->n++] = labels[row];
+        }
+    }
+done:
+    return status;
+}
+
+static void labelled_free(psi_ctx *ctx, labelled *rows)
+{
+    base_free(ctx, rows->rows);
+    base_free(ctx, rows->targets);
+}
+
+static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, cluster_inputs *inputs,
+                                   const labelled *judged, size_t n_latent, double *accuracy)
+{
+    psi_status status = PSI_OK;
+    psi_work *work = NULL;
+    float *logits = NULL;
+    size_t right = 0;
+    const psi_batch_source source = {inputs, cluster_inputs_gather};
+    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
+                     &work));
+    TRY(base_alloc(ctx, BLOCK, n_latent * sizeof *logits, &logits));
+    for (size_t begin = 0; begin < judged->n; begin += BLOCK) {
+        const size_t n = base_min(BLOCK, judged->n - begin);
+        TRY(psi_net_predict_all(ctx, net, work, &source, judged->rows + begin, n, NULL, logits));
+        for (size_t i = 0; i < n; i++) {
+            size_t best = 0;
+            for (size_t k = 1; k < n_latent; k++) {
+                if (logits[i * n_latent + k] > logits[i * n_latent + best]) best = k;
+            }
+            right += best == (size_t)judged->targets[begin + i];
+        }
+    }
+    *accuracy = judged->n > 0 ? (double)right / (double)judged->n : 0.0;
+done:
+    base_free(ctx, logits);
+    psi_work_free(ctx, work);
+    return status;
+}
+
+psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
+                                  cluster_inputs *inputs, const psi_net *from,
+                                  const int32_t *labels, size_t n_latent, size_t steps,
+                                  double learning_rate, uint64_t seed, psi_net **out,
+                                  double *accuracy)
+{
+    psi_status status = PSI_OK;
+    labelled training = {0}, judged = {0};
+    psi_net *net = NULL;
+    psi_work *work = NULL;
+    *out = NULL;
+    TRY(choose_rows(ctx, problem, labels, false, &training));
+    TRY(choose_rows(ctx, problem, labels, true, &judged));
+    TRY(with_new_head(ctx, from, n_latent, seed, &net));
+    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH}, &work));
+    const psi_samples samples = {.source = {inputs, cluster_inputs_gather},
+                                 .n = training.n,
+                                 .rows = training.rows,
+                                 .targets = training.targets};
+    const psi_train_options how = {.batch = base_min(BATCH, base_max(training.n, 1)),
+                                   .epochs = 1 + steps * BATCH / base_max(training.n, 1),
+                                   .max_steps = steps,
+                                   .schedule = {PSI_LINEAR, learning_rate, 20, 0.3},
+                                   .seed = seed};
+    TRY(psi_net_train(ctx, net, work, &samples, &how));
+    TRY(measure_accuracy(ctx, net, inputs, judged.n > 0 ? &judged : &training, n_latent, accuracy));
+    *out = net;
+    net = NULL;
+done:
+    psi_work_free(ctx, work);
+    psi_net_free(ctx, net);
+    labelled_free(ctx, &judged);
+    labelled_free(ctx, &training);
+    return status;
+}
+
+psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
+                                 const psi_observations *observations, int32_t *labels)
+{
+    psi_status status = PSI_OK;
+    cluster_inputs inputs = {0};
+    psi_work *work = NULL;
+    float *logits = NULL;
+    uint64_t *rows = NULL;
+    const size_t n = psi_observations_count(observations);
+    const psi_net_spec *spec = psi_net_spec_of(representation);
+    const size_t k = psi_net_n_outputs(representation);
+    TRY(cluster_inputs_new(ctx, observations, &inputs));
+    if (psi_shape_size(&inputs.shape) != psi_shape_size(&spec->input) ||
+        inputs.dtype != spec->input_dtype) {
+        status =
+            FAIL(ctx, PSI_ESHAPE,
+                 "the network was made for %s observations of %zu numbers, these are %s of %zu",
+                 psi_dtype_name(spec->input_dtype), psi_shape_size(&spec->input),
+                 psi_dtype_name(inputs.dtype), psi_shape_size(&inputs.shape));
+        goto done;
+    }
+    TRY(psi_work_new(ctx, representation,
+                     &(psi_work_options){.max_batch = BATCH, .predict_only = true}, &work));
+    TRY(base_alloc(ctx, BLOCK, k * sizeof *logits, &logits));
+    TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
+    const psi_batch_source source = {&inputs, cluster_inputs_gather};
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        const size_t count = base_min(BLOCK, n - begin);
+        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
+        TRY(psi_net_predict_all(ctx, representation, work, &source, rows, count, NULL, logits));
+        for (size_t i = 0; i < count; i++) {
+            size_t best = 0;
+            for (size_t c = 1; c < k; c++) {
+                if (logits[i * k + c] > logits[i * k + best]) best = c;
+            }
+            labels[begin + i] = (int32_t)best;
+        }
+        TRY(base_cancelled(ctx));
+    }
+done:
+    base_free(ctx, rows);
+    base_free(ctx, logits);
+    psi_work_free(ctx, work);
+    cluster_inputs_free(ctx, &inputs);
+    return status;
+}

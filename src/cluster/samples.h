@@ -1,0 +1,18 @@
+// Training samples from transitions and from labelled states; held-out episodes are left out.
+#ifndef PSI_CLUSTER_SAMPLES_H
+#define PSI_CLUSTER_SAMPLES_H
+
+#include "cluster/approximator.h"
+
+// Fits f(s, a) → target[t] on all transitions that are not held out and whose target is not −1.
+psi_status cluster_fit_transitions(psi_ctx *ctx, const cluster_problem *problem,
+                                   const cluster_approximator *approximator, const int32_t *target,
+                                   size_t n_classes, const cluster_fit *start,
+                                   const int32_t *parent, uint64_t seed, cluster_fit **out);
+
+// Fits f(s) → labels[row of s] on the states that are kept; with held_out false on all of them.
+psi_status cluster_fit_states(psi_ctx *ctx, const cluster_problem *problem,
+                              const cluster_approximator *approximator, const int32_t *labels,
+                              size_t n_classes, uint64_t seed, cluster_fit **out);
+
+#endif

@@ -1,0 +1,92 @@
+// The whole method with networks, default options only, on tasks whose latent states are known.
+#include "support/block_mdp.h"
+#include "support/collect.h"
+#include "support/support.h"
+
+#include "base/context.h"
+
+static void point_column_world_has_four_states(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 1000, 3, NULL);
+    psi_cluster_options options = psi_cluster_defaults();
+    options.seed = 3;
+    psi_clustering *found;
+    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+    assert_string_equal(found->approximator, "mlp");
+    test_assert_exact(ctx, data, found);
+    assert_true(found->ignored == 0.0);
+    assert_true(found->accuracy > 0.98);
+    // the network's labels of fresh points predict their rewards
+    psi_trajectories *fresh = test_collect(ctx, "point-column-world", 100, 77, NULL);
+    int32_t *labels;
+    assert_ok(ctx, base_alloc(ctx, fresh->n_observations, sizeof *labels, &labels));
+    assert_ok(ctx, psi_clustering_assign(ctx, found->representation, fresh->observations, labels));
+    for (size_t e = 0; e < fresh->n_episodes; e++) {
+        labels[fresh->episode_offsets[e + 1] + e] = 0;
+        for (uint64_t t = fresh->episode_offsets[e]; t < fresh->episode_offsets[e + 1]; t++) {
+            if (labels[t + e] == 0) labels[t + e] = -1;
+        }
+    }
+    const psi_paths paths = {.n_episodes = fresh->n_episodes,
+                             .n_transitions = fresh->n_transitions,
+                             .n_actions = fresh->n_actions,
+                             .n_latent = found->n_latent,
+                             .has_terminal = true,
+                             .labels = labels,
+                             .actions = fresh->actions,
+                             .rewards = fresh->rewards,
+                             .episode_offsets = fresh->episode_offsets,
+                             .terminated = fresh->terminated};
+    psi_sequence_error error;
+    assert_ok(ctx,
+              psi_sequence_errors(ctx, found->model, &paths, NULL, PSI_ROLLOUT_SOFT, NULL, &error));
+    assert_true(error.mean <= 1e-3);
+    assert_true(error.zero_baseline > 0.05);
+    base_free(ctx, labels);
+    psi_trajectories_free(ctx, fresh);
+    psi_clustering_free(ctx, found);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+static void random_block_mdps_are_recovered(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    const block_options instances[] = {
+        {.latent_states = 6, .actions = 3, .looks = 2, .dimensions = 4, .seed = 1},
+        {.latent_states = 8,
+         .actions = 2,
+         .looks = 3,
+         .dimensions = 8,
+         .stochastic = true,
+         .noisy_rewards = true,
+         .seed = 2},
+    };
+    for (size_t i = 0; i < sizeof instances / sizeof instances[0]; i++) {
+        block_options instance = instances[i];
+        instance.episodes = 400;
+        instance.length = 50;
+        psi_trajectories *data;
+        assert_ok(ctx, block_mdp_collect(ctx, &instance, &data));
+        const psi_cluster_options options = psi_cluster_defaults();
+        psi_clustering *found;
+        assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+        assert_false(found->has_terminal);
+        test_assert_exact(ctx, data, found);
+        psi_clustering_free(ctx, found);
+        psi_trajectories_free(ctx, data);
+    }
+    psi_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(point_column_world_has_four_states),
+        cmocka_unit_test(random_block_mdps_are_recovered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+#include "support/collect.h"
+
+#include "support/support.h"
+
+static psi_status keep(void *user, const psi_episode *episode)
+{
+    return psi_collector_add(user, episode);
+}
+
+psi_trajectories *test_collect(psi_ctx *ctx, const char *name, uint64_t episodes, uint64_t seed,
+                               const char *const *options)
+{
+    psi_task task;
+    psi_collector *collector;
+    psi_trajectories *data;
+    assert_ok(ctx, psi_task_defaults(ctx, name, NULL, &task));
+    for (; options && *options; options += 2) {
+        assert_ok(ctx, psi_task_set(ctx, &task, options[0], options[1]));
+    }
+    assert_ok(ctx, psi_task_check(ctx, &task));
+    const psi_episode_spec spec = psi_collect_spec(&task);
+    assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
+    assert_ok(ctx, psi_collect(ctx, &task, episodes, seed, keep, collector, NULL));
+    assert_ok(ctx, psi_collector_finish(collector, &data));
+    return data;
+}
+
+void test_assert_exact(psi_ctx *ctx, const psi_trajectories *data, const psi_clustering *found)
+{
+    psi_purity purity;
+    assert_ok(ctx, psi_purity_of(ctx, data, found->labels, found->n_latent, &purity));
+    assert_int_equal(found->n_latent, purity.true_latent_states);
+    assert_true(purity.off_diagonal == 0.0);
+    assert_true(purity.accuracy > 0.9995);
+    assert_false(found->hot);
+    assert_true(found->stable);
+}

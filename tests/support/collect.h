@@ -1,0 +1,15 @@
+// Trajectories of the built-in tasks in memory, and the question whether a clustering of them is
+// exactly right.
+#ifndef PSI_TESTS_COLLECT_H
+#define PSI_TESTS_COLLECT_H
+
+#include <psifold/psifold.h>
+
+// options are name, value, …, NULL; or NULL.
+psi_trajectories *test_collect(psi_ctx *ctx, const char *task, uint64_t episodes, uint64_t seed,
+                               const char *const *options);
+
+// As many latent states as there are in truth, each observation in its own, and certified.
+void test_assert_exact(psi_ctx *ctx, const psi_trajectories *data, const psi_clustering *found);
+
+#endif

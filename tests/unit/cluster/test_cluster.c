@@ -1,0 +1,222 @@
+// The whole method on tables, on data that cannot be clustered, and into a run folder and back.
+// tests/learn has the same with networks that are trained to the end.
+#include "support/collect.h"
+#include "support/support.h"
+
+#include "base/context.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void column_world_as_a_table_is_exact(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    psi_trajectories *data = test_collect(ctx, "column-world", 500, 1, NULL);
+    const psi_cluster_options options = psi_cluster_defaults();
+    psi_clustering *found;
+    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+    assert_string_equal(found->approximator, "table");
+    test_assert_exact(ctx, data, found);
+    static const size_t counts[] = {3, 4, 4}; // c_0 is {terminal, rest}: 2, 3, 4, 4
+    assert_int_equal(found->n_steps, 3);
+    for (size_t i = 0; i < 3; i++) assert_int_equal(found->steps[i].clusters, counts[i]);
+    psi_clustering_free(ctx, found);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+// The figures of the exact lock, from sampled trajectories: with new clusters each time, and with
+// clusters that are only ever split.
+static void a_lock_as_a_table_refines_as_it_should(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    static const char *const five[] = {"digits", "none", "digits-per-dial", "5", NULL};
+    psi_trajectories *data = test_collect(ctx, "combination-lock", 600, 1, five);
+    for (int split = 0; split < 2; split++) {
+        psi_cluster_options options = psi_cluster_defaults();
+        options.split = split;
+        psi_clustering *found;
+        assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+        test_assert_exact(ctx, data, found);
+        assert_int_equal(found->n_latent, 25);
+        for (size_t i = 1; i < found->n_steps; i++) {
+            assert_true(found->steps[i].clusters >= found->steps[i - 1].clusters);
+        }
+        psi_clustering_free(ctx, found);
+    }
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+static void the_same_seed_gives_the_same_labels(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 120, 5, NULL);
+    psi_cluster_options options = psi_cluster_defaults();
+    options.trunk_steps = 100;
+    options.head_steps = 60;
+    options.representation_steps = 50;
+    options.max_rounds = 1;
+    psi_clustering *found[2];
+    for (int i = 0; i < 2; i++) assert_ok(ctx, psi_cluster(ctx, data, &options, &found[i]));
+    assert_int_equal(found[0]->n_latent, found[1]->n_latent);
+    assert_memory_equal(found[0]->labels, found[1]->labels, data->n_observations * sizeof(int32_t));
+    assert_true(found[0]->accuracy == found[1]->accuracy);
+    for (int i = 0; i < 2; i++) psi_clustering_free(ctx, found[i]);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+// A tiny data set of one number per observation.
+static psi_trajectories *tiny(psi_ctx *ctx, const int64_t *observations, const double *rewards,
+                              size_t length, size_t episodes, bool terminated)
+{
+    const psi_episode_spec spec = {
+        .observation_dtype = PSI_INT64, .n_actions = 1, .observation_high = 1000.0};
+    psi_collector *collector;
+    psi_trajectories *data;
+    int32_t actions[64] = {0};
+    assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
+    for (size_t e = 0; e < episodes; e++) {
+        const psi_episode episode = {.length = length,
+                                     .observations = observations,
+                                     .actions = actions,
+                                     .rewards = rewards,
+                                     .terminated = terminated,
+                                     .truncated = !terminated};
+        assert_ok(ctx, psi_collector_add(collector, &episode));
+    }
+    assert_ok(ctx, psi_collector_finish(collector, &data));
+    return data;
+}
+
+static void a_chain_with_one_action_counts_down(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const int64_t observations[] = {10, 11, 12, 13, 14};
+    const double rewards[] = {0.0, 0.0, 0.0, 1.0};
+    psi_trajectories *data = tiny(ctx, observations, rewards, 4, 50, true);
+    const psi_cluster_options options = psi_cluster_defaults();
+    psi_clustering *found;
+    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+    assert_int_equal(found->n_latent, 5); // every distance to the reward, and the end
+    psi_clustering_free(ctx, found);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+static void data_that_cannot_be_clustered_say_why(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const int64_t observations[] = {1, 2, 3, 4, 5};
+    const double constant[] = {2.0, 2.0, 2.0, 2.0};
+    psi_trajectories *data = tiny(ctx, observations, constant, 4, 20, false);
+    psi_cluster_options options = psi_cluster_defaults();
+    psi_clustering *found;
+    assert_status(ctx, psi_cluster(ctx, data, &options, &found), PSI_EDATA);
+    test_assert_error_says(ctx, "all 80 rewards are 2");
+    assert_null(found);
+    psi_trajectories_free(ctx, data);
+
+    const double rising[] = {0.0, 1.0, 2.0, 3.0};
+    data = tiny(ctx, observations, rising, 4, 20, false);
+    options.max_latent_states = 2;
+    assert_status(ctx, psi_cluster(ctx, data, &options, &found), PSI_ELIMIT);
+    test_assert_error_says(ctx, "--max-latent-states");
+    psi_trajectories_free(ctx, data);
+
+    // one look for everything: nothing can be told apart, but that is an answer
+    const int64_t same[] = {7, 7, 7, 7, 7};
+    data = tiny(ctx, same, rising, 4, 20, false);
+    options = psi_cluster_defaults();
+    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+    assert_int_equal(found->n_latent, 1);
+    psi_clustering_free(ctx, found);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+static psi_status cluster_a_table(psi_ctx *ctx, void *argument)
+{
+    const psi_cluster_options options = psi_cluster_defaults();
+    psi_clustering *found;
+    const psi_status status = psi_cluster(ctx, argument, &options, &found);
+    psi_clustering_free(ctx, found);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const int64_t observations[] = {1, 2, 3};
+    const double rewards[] = {0.0, 1.0};
+    psi_trajectories *data = tiny(ctx, observations, rewards, 2, 60, true);
+    assert_in_range(test_fault_sweep(cluster_a_table, data), 50, 1000);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+static void a_run_folder_goes_out_and_in(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    char *folder = test_folder();
+    const char *path = test_path(folder, "run");
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 60, 5, NULL);
+    psi_run *run;
+    psi_clustering *found;
+    assert_ok(ctx, psi_run_new(ctx, path, false, &run));
+    psi_cluster_options options = psi_cluster_defaults();
+    options.trunk_steps = options.head_steps = options.representation_steps = 40;
+    options.max_rounds = 1;
+    options.watch = psi_run_watch;
+    options.user = run;
+    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+    assert_ok(ctx, psi_run_commit(run, "points", data, &options, found, 1.0));
+    psi_run_result *read;
+    assert_ok(ctx, psi_run_load(ctx, path, &read));
+    assert_int_equal(read->n_latent, found->n_latent);
+    assert_int_equal(read->n_refinements, found->n_steps);
+    assert_int_equal(read->fingerprint, psi_fingerprint(data));
+    assert_memory_equal(read->labels, found->labels, data->n_observations * sizeof(int32_t));
+    for (size_t row = 0; row <= read->n_latent * read->n_actions; row++) {
+        assert_int_equal(read->model->offsets[row], found->model->offsets[row]);
+    }
+    int32_t *labels;
+    assert_ok(ctx, psi_run_labels(ctx, path, 1, data->n_observations, &labels));
+    psi_array_free(ctx, labels);
+    psi_run_result_free(ctx, read);
+
+    // damage: a label that no latent state has
+    found->labels[0] = (int32_t)found->n_latent;
+    const psi_array array = {"x", PSI_INT32, {1, {data->n_observations}}, found->labels};
+    assert_ok(ctx, psi_arrays_save(ctx, test_path(folder, "run/clusters.npy"), &array, 1));
+    assert_status(ctx, psi_run_load(ctx, path, &read), PSI_EDATA);
+    test_assert_error_says(ctx, "clusters.npy");
+    assert_status(ctx, psi_run_load(ctx, folder, &read), PSI_EIO);
+    psi_clustering_free(ctx, found);
+    psi_trajectories_free(ctx, data);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(column_world_as_a_table_is_exact),
+        cmocka_unit_test(a_lock_as_a_table_refines_as_it_should),
+        cmocka_unit_test(a_chain_with_one_action_counts_down),
+        cmocka_unit_test(data_that_cannot_be_clustered_say_why),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(the_same_seed_gives_the_same_labels),
+        cmocka_unit_test(a_run_folder_goes_out_and_in),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
