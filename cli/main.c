@@ -51,7 +51,7 @@ static int unknown_command(const char *name)
 static int man_sections(void)
 {
     for (const cli_command *command = CLI_COMMANDS; command->name; command++) {
-        char *argv[] = {(char *)(uintptr_t)command->name, (char *)(uintptr_t) "--help=man", NULL};
+        char *argv[] = {(char *)command->name, "--help=man", NULL};
         const int failed = cli_execute(command, 2, argv);
         if (failed) return failed;
     }
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
             overview(stdout);
             return 0;
         }
-        char *help[] = {argv[2], (char *)(uintptr_t) "--help", NULL};
+        char *help[] = {argv[2], "--help", NULL};
         const cli_command *command = cli_find(argv[2]);
         return command ? cli_execute(command, 2, help) : unknown_command(argv[2]);
     }

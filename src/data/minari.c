@@ -103,7 +103,8 @@ static bool keep_key(void *user, const char *name)
 {
     key_names *keys = user;
     if (keys->n == MOST_KEYS) return false;
-    if (strlen(name) < sizeof keys->name[0]) strcpy(keys->name[keys->n++], name);
+    const size_t size = strlen(name) + 1;
+    if (size <= sizeof keys->name[0]) memcpy(keys->name[keys->n++], name, size);
     return true;
 }
 

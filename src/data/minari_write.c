@@ -230,7 +230,7 @@ static void dataset_id(const psi_writer *writer, char out[MINARI_TEXT])
     size_t digits = n;
     while (digits > 0 && out[digits - 1] >= '0' && out[digits - 1] <= '9') digits--;
     const bool versioned = digits < n && digits >= 3 && memcmp(out + digits - 2, "-v", 2) == 0;
-    if (!versioned) strcpy(out + n, "-v0");
+    if (!versioned) memcpy(out + n, "-v0", sizeof "-v0");
 }
 
 static psi_status write_metadata(psi_writer *writer, uint64_t bytes)

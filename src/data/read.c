@@ -132,7 +132,7 @@ static psi_status read_hdf5(psi_ctx *ctx, const char *path, const char *key, siz
             return status;
         }
         memcpy(metadata, path, length);
-        strcpy(metadata + length, "metadata.json");
+        memcpy(metadata + length, "metadata.json", sizeof "metadata.json");
         status = data_read_minari(ctx, archive, metadata, key, out);
         base_free(ctx, metadata);
         return status;

@@ -96,9 +96,11 @@ bool nn_reduced_plan(nn_plan *plan)
     for (size_t i = 0; i < plan->across.n; i++) points_across += points_of(plan->across.kind[i]);
     const size_t strip_bytes =
         plan->side * points_across * (conv->in_blocks + conv->out_blocks) * NN_BLOCK * sizeof(real);
+    // NOLINTBEGIN(clang-analyzer-core.DivideZero): a side of two or more has at least one tile
     const size_t fit = base_max(SCRATCH_BYTES / strip_bytes, 1);
     plan->strip = base_min(plan->down.n, base_max(fit / FEWEST_ROWS, 1));
     plan->sub_batch = base_min(base_max(fit / plan->strip, FEWEST_ROWS), 128);
+    // NOLINTEND(clang-analyzer-core.DivideZero)
     plan->slots = plan->strip * plan->across.n;
     return true;
 }

@@ -34,7 +34,7 @@ void nn_loss_rows(const nn_architecture *arch, const psi_labels *labels, const r
         const float *prior = labels->log_priors ? labels->log_priors + action * classes : NULL;
         const double weight = (labels->weights ? (double)labels->weights[i] : 1) / total_weight;
         real *d = d_outputs ? d_outputs + i * width + action * classes : NULL;
-        real largest = -(real)INFINITY;
+        real largest = -(real)HUGE_VAL;
         double sum = 0;
         for (size_t k = 0; k < classes; k++) {
             const real logit = z[k] + (prior ? (real)prior[k] : 0);

@@ -120,8 +120,9 @@ psi_status psi_training_new(psi_ctx *ctx, psi_net *net, psi_work *work, const ps
     base_random stream = base_random_stream(options->seed, RANDOM_HELD_OUT, 0);
     base_random_shuffle(&stream, training->split, samples->n);
     training->order_of = UINT64_MAX;
+    const double none = (double)NAN;
     training->last =
-        (psi_epoch){.training_loss = NAN, .held_out_loss = NAN, .held_out_accuracy = NAN};
+        (psi_epoch){.training_loss = none, .held_out_loss = none, .held_out_accuracy = none};
     *out = training;
     training = NULL;
 done:
