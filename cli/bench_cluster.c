@@ -30,7 +30,7 @@ static void fill_slice(void *argument, int thread, int threads)
     for (size_t i = begin; i < end; i++) {
         const uint64_t row = from->rows[i];
         float *to = from->out + i * ACTIONS * LATENT;
-        memcpy(to, from->centre[row % LATENT], ACTIONS * LATENT * sizeof *to);
+        memcpy(to, from->centre[row % LATENT], sizeof from->centre[0]);
         uint32_t number[4]; // a blur of a few entries, as a softmax has it
         base_random_block(1, 0, row, 0, number);
         for (int b = 0; b < 4; b++) {
@@ -57,9 +57,9 @@ psi_status bench_cluster(psi_ctx *ctx, json_t *results)
     for (size_t k = 0; k < LATENT; k++) {
         for (size_t a = 0; a < ACTIONS; a++) points->centre[k][a][(k + a * a + 1) % LATENT] = 0.5f;
     }
-    const double most = getenv("PSIFOLD_BENCH_LONG") ? 1e7 : 1e6;
-    for (double n = 1e4; n <= most; n *= 10.0) {
-        const psi_cover_points all = {(size_t)n, ACTIONS, LATENT, fill, points};
+    const size_t most = getenv("PSIFOLD_BENCH_LONG") ? 10000000 : 1000000;
+    for (size_t n = 10000; n <= most; n *= 10) {
+        const psi_cover_points all = {n, ACTIONS, LATENT, fill, points};
         const psi_cover_options how = {.epsilon = 0.5, .filter = 0.0025, .max_clusters = 1000};
         psi_cover_result found;
         char key[64];
@@ -73,7 +73,7 @@ psi_status bench_cluster(psi_ctx *ctx, json_t *results)
                 FAIL(ctx, PSI_EINTERNAL, "the cover found %zu clusters, not %d", clusters, LATENT);
             goto done;
         }
-        snprintf(key, sizeof key, "cover_%.0e_states_s", n);
+        snprintf(key, sizeof key, "cover_%.0e_states_s", (double)n);
         json_object_set_new(results, key, json_real(seconds));
     }
     struct rusage usage;

@@ -7,7 +7,7 @@ enum { W = CONTRAST_WIDTH };
 
 size_t cluster_contrast_scratch(size_t n)
 {
-    return n * (n + 2 * W + 2);
+    return n * (n + 2 * (size_t)W + 2);
 }
 
 static void normalise(const float *x, size_t n, float *unit, float *length)
@@ -46,7 +46,7 @@ double cluster_contrast(const float *query, const float *key, size_t n, double t
     double loss = 0.0;
     for (size_t i = 0; i < n; i++) { // p becomes d loss / d logits = (softmax − identity) / n
         float *row = p + i * n, most = row[0];
-        double sum = 0.0;
+        double sum = 1e-300; // never 0: the largest logit adds 1
         for (size_t j = 1; j < n; j++) most = row[j] > most ? row[j] : most;
         const double own = (double)(row[i] - most);
         for (size_t j = 0; j < n; j++) sum += (double)(row[j] = expf(row[j] - most));

@@ -76,7 +76,7 @@ static void add_l1(const float *x, const float *c, size_t n, size_t k, size_t wi
 static void add_l2(const float *x, const float *c, size_t n, size_t k, size_t width, size_t dim,
                    float *product, float *distance)
 {
-    float centre_length[CENTRES];
+    float centre_length[CENTRES] = {0};
     for (size_t j = 0; j < k; j++) centre_length[j] = squared_length(c + j * dim, width);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)k, (int)width, -2.0f, x,
                 (int)dim, c, (int)dim, 0.0f, product, (int)k);
@@ -95,7 +95,7 @@ static void measure_slices(void *argument, int thread, int threads)
     const covering *cover = job->cover;
     const size_t dim = cover->dim, width = cover->points->width;
     float *distance = cover->scratch + (size_t)thread * 2 * SLICE * CENTRES;
-    float *product = distance + SLICE * CENTRES;
+    float *product = distance + (size_t)SLICE * CENTRES;
     for (size_t begin = (size_t)thread * SLICE; begin < job->n; begin += (size_t)threads * SLICE) {
         const size_t n = base_min(SLICE, job->n - begin);
         for (size_t first = 0; first < job->n_centres; first += CENTRES) {
@@ -266,6 +266,7 @@ static psi_status add_centre(covering *cover, float **out)
 // covers then is done with; until no ball holds `fewest` sample points.
 static psi_status cover_sample(covering *cover, size_t fewest)
 {
+    if (cover->n_sample == 0) return PSI_OK;
     const size_t n = cover->n_sample, words = (n + 63) / 64, candidates = base_min(n, CANDIDATES);
     const float epsilon = (float)cover->options->epsilon;
     uint64_t around[SAMPLE / 64];
@@ -352,7 +353,7 @@ static psi_status hand_over(covering *cover, const size_t *sizes, psi_cover_resu
     for (size_t c = 0; c < k; c++) {
         size_t before = 0;
         for (size_t other = 0; other < k; other++) {
-            before += sizes[other] > sizes[c] || (sizes[other] == sizes[c] && other < c);
+            before += sizes[other] > sizes[c] || (other < c && sizes[other] == sizes[c]);
         }
         rank[c] = (int32_t)before;
         out->sizes[before] = sizes[c];

@@ -165,7 +165,7 @@ psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
     int32_t *next = NULL;
     double *each = NULL;
     gain_sums per = {0};
-    *out = (split_test){.cluster = -1, .largest = -INFINITY};
+    *out = (split_test){.cluster = -1, .largest = -HUGE_VAL};
     TRY(base_alloc(ctx, n, sizeof *next, &next));
     TRY(base_alloc_zero(ctx, n, sizeof *each, &each));
     TRY(base_alloc_zero(ctx, n_latent, sizeof(double), &per.sum));

@@ -77,7 +77,7 @@ static double fit_mixture(mixture *mix, size_t first, size_t count, const double
 static void split_best(mixture *mix)
 {
     mixture best = *mix;
-    double best_gain = -INFINITY;
+    double best_gain = -HUGE_VAL;
     for (size_t c = 0; c < mix->n; c++) {
         double belongs[BINS];
         for (size_t b = 0; b < BINS; b++) {
@@ -162,7 +162,7 @@ static void choose_mixture(mixture *mix)
     grown.share[0] = 1.0;
     grown.mean[0] = grown.low + 0.5 * BINS * grown.width;
     grown.deviation[0] = BINS * grown.width;
-    double best = INFINITY;
+    double best = HUGE_VAL;
     for (;;) {
         const double likelihood = fit_mixture(&grown, 0, grown.n, NULL, EM_STEPS);
         const double criterion =

@@ -340,6 +340,10 @@ static psi_status load_manifest(psi_ctx *ctx, const char *folder, psi_run_result
     *has_network = strcmp(approximator, "table") != 0;
     TRY(manifest_number(ctx, path, found, "latent_states", MAX_LATENT, &out->n_latent));
     TRY(manifest_number(ctx, path, data, "n_actions", MAX_LATENT, &out->n_actions));
+    if (out->n_latent == 0 || out->n_actions == 0) {
+        status = FAIL(ctx, PSI_EFORMAT, "%s tells of no latent state or no action", path);
+        goto done;
+    }
     TRY(manifest_number(ctx, path, data, "observations", SIZE_MAX / 64, &out->n_observations));
 done:
     json_decref(manifest);
@@ -396,7 +400,7 @@ static psi_status load_model(psi_ctx *ctx, const char *folder, psi_run_result *r
     uint8_t *terminal = NULL;
     char *path = NULL;
     size_t cells, n = 0;
-    if (!base_mul(k, k, &cells) || !base_mul(cells, actions, &cells)) {
+    if (k == 0 || !base_mul(k, k, &cells) || !base_mul(cells, actions, &cells)) {
         return FAIL(ctx, PSI_ELIMIT, "%s: %zu latent states are too many", folder, k);
     }
     TRY(base_join(ctx, folder, "latent.npz", &path));

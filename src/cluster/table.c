@@ -46,7 +46,8 @@ static psi_status number_observations(psi_ctx *ctx, const psi_observations *obse
         for (size_t i = 0; i < count; i++) {
             const unsigned char *row = block + i * row_bytes;
             size_t at = hash_bytes(row, row_bytes) & (slots - 1);
-            while (slot[at] && memcmp(known + (slot[at] - 1) * row_bytes, row, row_bytes) != 0) {
+            while (slot[at] && known &&
+                   memcmp(known + (slot[at] - 1) * row_bytes, row, row_bytes) != 0) {
                 at = (at + 1) & (slots - 1);
             }
             if (!slot[at]) {
