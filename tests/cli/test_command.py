@@ -157,6 +157,54 @@ class Command(unittest.TestCase):
         process.stderr.close()
         self.assertEqual(list(self.path.iterdir()), [])
 
+    def test_a_table_is_clustered_judged_and_planned_on(self):
+        data = self.generate("column-world", "--episodes", 300)
+        run_folder = self.path / "run"
+        found = json.loads(self.succeed("cluster", data, "-o", run_folder, "--json").stdout)
+        self.assertEqual(found["latent_states"], 4)
+        self.assertTrue(found["converged"] and found["stable"] and not found["hot"])
+        self.assertEqual([step["clusters"] for step in found["refinements"]], [3, 4, 4])
+        for key in ("epsilon_reward", "epsilon_sf", "gamma", "seconds", "certificate"):
+            self.assertIn(key, found)
+        self.assertEqual(found["certificate"]["violating"], 0)
+        self.assertEqual(found["certificate"]["mergeable"], 0)
+        judged = json.loads(self.succeed("evaluate", run_folder, data, "--json").stdout)
+        self.assertEqual(judged["true_latent_states"], 4)
+        self.assertEqual(judged["off_diagonal"], 0)
+        self.assertLess(judged["sequence_error"]["mean"], 1e-9)
+        self.assertGreater(judged["sequence_errors"][0]["mean"], 0.01)
+        plan = json.loads(self.succeed("plan", run_folder, "--json").stdout)["latent_states"]
+        self.assertEqual(sorted(round(state["value"], 4) for state in plan),
+                         [0, 0.9025, 0.95, 1])
+        self.refuse(10, "table", "export", run_folder, "--onnx", self.path / "x.onnx")
+        self.refuse(2, "exists already", "cluster", data, "-o", run_folder)
+
+    def test_a_network_run_can_be_taken_away(self):
+        data = self.generate("point-column-world", "--episodes", 200)
+        fresh = self.generate("point-column-world", "--episodes", 20, "--seed", 1, name="fresh")
+        run_folder = self.path / "run"
+        quick = ["--trunk-steps", 150, "--head-steps", 80, "--representation-steps", 150,
+                 "--max-rounds", 1]
+        self.succeed("cluster", data, "-o", run_folder, *quick)
+        self.assertLessEqual({"manifest.json", "refinements.jsonl", "clusters.npy", "latent.npz",
+                              "certificate.npz", "representation.safetensors"},
+                             {entry.name for entry in run_folder.iterdir()})
+        manifest = json.loads((run_folder / "manifest.json").read_text())
+        self.assertEqual(manifest["options"]["trunk_steps"], 150)
+        self.succeed("evaluate", run_folder, fresh)
+        self.succeed("verify", run_folder, fresh, "--json")
+        labels = self.path / "labels.npy"
+        self.succeed("assign", run_folder, fresh, "-o", labels)
+        observations = self.inspect(fresh)["observations"]
+        self.assertEqual(labels.stat().st_size, 128 + 4 * observations)
+        self.succeed("export", run_folder, "--onnx", self.path / "r.onnx", "--safetensors",
+                     self.path / "r.safetensors")
+        self.assertGreater((self.path / "r.onnx").stat().st_size, 1000)
+        other = self.generate("column-world", "--episodes", 5, name="other")
+        self.refuse(3, "observations", "assign", run_folder, other, "-o", self.path / "no.npy")
+        (run_folder / "manifest.json").write_text('{"data": 3}')
+        self.refuse(5, "manifest", "evaluate", run_folder, fresh)
+
     def test_completion_knows_commands_and_options(self):
         script = pathlib.Path(__file__).parents[2] / "completions" / "psifold.bash"
         folder = os.path.dirname(PSIFOLD)
