@@ -276,8 +276,9 @@ static void check_predictions(parity *p, double bound, int *failures)
 }
 
 // Losses drift apart because Adam's first steps have the size of the learning rate whatever the
-// gradient's: PyTorch's own float32 run says how far.
-static void check_losses(parity *p, const char *name, double rate, int *failures)
+// gradient's: PyTorch's own float32 run says how far. Reduced convolutions may round four times
+// as much.
+static void check_losses(parity *p, const char *name, double rate, bool is_exact, int *failures)
 {
     char key[32];
     snprintf(key, sizeof key, "%s.torch", name);
@@ -295,7 +296,8 @@ static void check_losses(parity *p, const char *name, double rate, int *failures
         char what[64];
         snprintf(what, sizeof what, "%s, step %zu (%.6f, exactly %.6f)", name, step, loss,
                  exact[step]);
-        expect(failures, what, fabs(loss - exact[step]), 10 * drift + 1e-4 * exact[0]);
+        expect(failures, what, fabs(loss - exact[step]),
+               (is_exact ? 10 : 40) * drift + 1e-4 * exact[0]);
     }
     psi_adam_free(p->ctx, adam);
 }
@@ -307,8 +309,8 @@ static void check_case(const char *name, int threads, bool exact, const char *ke
     const double bound = exact ? 1e-5 : 1e-4;
     check_first_step(&p, bound, &failures);
     check_predictions(&p, bound, &failures);
-    check_losses(&p, "losses", 1e-3, &failures);
-    check_losses(&p, "losses_slow", 1e-4, &failures);
+    check_losses(&p, "losses", 1e-3, exact, &failures);
+    check_losses(&p, "losses_slow", 1e-4, exact, &failures);
     close_case(&p);
     if (failures)
         fail_msg("%s (threads %d, exact %d): %d checks failed", name, threads, exact, failures);
