@@ -120,8 +120,9 @@ psi_status psi_training_new(psi_ctx *ctx, psi_net *net, psi_work *work, const ps
     base_random stream = base_random_stream(options->seed, RANDOM_HELD_OUT, 0);
     base_random_shuffle(&stream, training->split, samples->n);
     training->order_of = UINT64_MAX;
-    training->last =
-        (psi_epoch){.training_loss = NAN, .held_out_loss = NAN, .held_out_accuracy = NAN};
+    training->last = (psi_epoch){.training_loss = (double)NAN,
+                                 .held_out_loss = (double)NAN,
+                                 .held_out_accuracy = (double)NAN};
     *out = training;
     training = NULL;
 done:
