@@ -22,7 +22,7 @@ static psi_status measure_sgemm(psi_ctx *ctx, double *flops)
     TRY(base_alloc_zero(ctx, side * side, sizeof *b, &b));
     TRY(base_alloc_zero(ctx, side * side, sizeof *c, &c));
     openblas_set_num_threads(1);
-    double best = INFINITY;
+    double best = (double)INFINITY;
     for (int i = 0; i < 8; i++) {
         const double start = base_seconds();
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SGEMM_SIDE, SGEMM_SIDE, SGEMM_SIDE,
@@ -116,7 +116,7 @@ static psi_status measure(psi_ctx *ctx, const bench_nn_options *options, bench_r
     psi_status status = PSI_OK;
     TRY(one_step(ctx, options, room));
     TRY(one_step(ctx, options, room));
-    *best = INFINITY;
+    *best = (double)INFINITY;
     const double start = base_seconds();
     for (int i = 0; i < FEWEST_STEPS || base_seconds() - start < options->seconds; i++) {
         const double before = base_seconds();

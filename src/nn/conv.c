@@ -122,13 +122,23 @@ done:
     return status;
 }
 
+// As many rows as the second cache holds, so that weights are fetched seldom.
+static size_t direct_rows(const nn_conv *conv)
+{
+    enum { MAPS_BYTES = 1 << 20, FEWEST = 16, MOST = 256 };
+    const size_t planes =
+        conv->in_blocks * nn_in_pixels(conv) + conv->out_blocks * nn_out_pixels(conv);
+    const size_t rows = MAPS_BYTES / (planes * NN_BLOCK * sizeof(real));
+    return base_min(base_max(rows, FEWEST), MOST);
+}
+
 psi_status nn_plan_init(psi_ctx *ctx, const nn_conv *conv, const nn_kernels *kernels, size_t rows,
                         bool exact, bool backward, nn_plan *plan)
 {
     *plan = (nn_plan){.conv = conv, .kernels = kernels};
     psi_status status = PSI_OK;
     plan->algorithm = conv->stem ? NN_STEM : NN_DIRECT;
-    plan->sub_batch = conv->stem ? 32 : 64;
+    plan->sub_batch = conv->stem ? 64 : direct_rows(conv);
     if (!exact && nn_reduced_plan(plan)) plan->algorithm = NN_REDUCED;
     // as even as can be: 130 rows are 44 + 43 + 43, not 64 + 64 + 2
     rows = base_max(rows, 1);

@@ -302,7 +302,7 @@ static void multiply_points(const piece *s, const real *u, const real *from, siz
 static void point_gradient(const piece *s, bool add)
 {
     const nn_kernels *kernels = s->plan->kernels;
-    const size_t in = s->plan->conv->in_blocks, out = s->plan->conv->out_blocks, part = 96;
+    const size_t in = s->plan->conv->in_blocks, out = s->plan->conv->out_blocks, part = 128;
     for (size_t p = 0; p < s->plan->side * s->plan->side; p++) {
         const real *v = s->scratch->v + p * point_step(s, in);
         const real *m = s->scratch->m + p * point_step(s, out);
