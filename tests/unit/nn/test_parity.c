@@ -322,8 +322,8 @@ static void check_case(const char *name, int threads, bool exact, const char *ke
     const double bound = exact ? 1e-5 : 1e-4;
     check_first_step(&p, bound, &failures);
     check_predictions(&p, bound, &failures);
-    check_losses(&p, "losses", 1e-3, exact, &failures);
-    check_losses(&p, "losses_slow", 1e-4, exact, &failures);
+    check_losses(&p, "losses", 1e-3, &failures);
+    check_losses(&p, "losses_slow", 1e-4, &failures);
     close_case(&p);
     if (failures)
         fail_msg("%s (threads %d, exact %d): %d checks failed", name, threads, exact, failures);
