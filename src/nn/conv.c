@@ -170,7 +170,7 @@ size_t nn_plan_scratch(const nn_plan *plan)
     if (plan->algorithm != NN_REDUCED) return 0;
     const nn_conv *conv = plan->conv;
     const size_t blocks = base_max(conv->in_blocks, conv->out_blocks);
-    const size_t point = blocks * plan->slots * plan->sub_batch * NN_BLOCK + NN_BLOCK;
+    const size_t point = blocks * nn_plane(plan->slots * plan->sub_batch) + NN_BLOCK;
     return plan->side * plan->side * point;
 }
 

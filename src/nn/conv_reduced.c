@@ -142,7 +142,7 @@ typedef struct piece {
 // From one point to the next, and from one block to the next, in V and M.
 static size_t block_step(const piece *s)
 {
-    return s->plan->slots * s->rows * NN_BLOCK;
+    return nn_plane(s->plan->slots * s->rows);
 }
 
 static size_t point_step(const piece *s, size_t blocks)
