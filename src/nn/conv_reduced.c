@@ -32,7 +32,7 @@ static size_t points_of(nn_tile_kind kind)
     return kind == NN_TILE_PAIR ? 3 : outputs_of(kind) + 2;
 }
 
-// The k-th point of a tile, in the order 0, 1, −1, 2, −2, ∞ of the largest.
+// The k-th point of a tile, in the order 0, 1, −1, 2, −½, ∞ of the largest.
 static size_t point_at(nn_tile_kind kind, size_t k)
 {
     return kind != NN_TILE_PAIR && k + 1 == points_of(kind) ? 5 : k;
