@@ -42,8 +42,10 @@ static void finish_statistics(const nn_pass *pass, size_t l, int thread)
     const double count = (double)(pass->n * nn_out_pixels(&layer->conv));
     real *running_mean = pass->net->running + layer->running, *running_var = running_mean + padded;
     for (size_t c = 0; c < padded; c++) {
-        double mean = (double)own->shift[c], variance = (double)running_var[c];
-        if (pass->mode == PSI_NORM_BATCH) {
+        double mean = (double)own->shift[c], variance;
+        if (pass->mode == PSI_NORM_FROZEN) {
+            variance = (double)running_var[c];
+        } else {
             double first, second;
             total_sums(work, l, c, &first, &second);
             const double offset = first / count; // sums were taken around shift
