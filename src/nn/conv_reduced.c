@@ -75,11 +75,13 @@ bool nn_reduced_plan(nn_plan *plan)
 {
     const nn_conv *conv = plan->conv;
     if (conv->stem || conv->kernel_h != 3 || conv->kernel_w != 3 || conv->stride != 1 ||
-        conv->pad != 1 || conv->in_h < 2 || conv->in_w < 2 || conv->n_taps != 9 ||
-        conv->in_blocks > MOST_BLOCKS || conv->out_blocks > MOST_BLOCKS) {
+        conv->pad != 1 || conv->n_taps != 9 || conv->in_blocks > MOST_BLOCKS ||
+        conv->out_blocks > MOST_BLOCKS) {
         return false;
     }
     const bool pair = conv->in_h == 2 && conv->in_w == 2;
+    // narrow maps save little, and their few pixels average little of the rounding away
+    if (!pair && (conv->in_h < 4 || conv->in_w < 4)) return false;
     plan->side = pair ? 3 : 6;
     if (pair) {
         plan->down.n = plan->across.n = 0;
