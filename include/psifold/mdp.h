@@ -284,6 +284,8 @@ typedef struct psi_smooth_options {
     double keep;                    // .9: a row whose posterior is below is ignored
     size_t passes;                  // 2: M_a is estimated anew from the kept labels before each
     const psi_emissions *emissions; // NULL: labels only
+    bool learn_start;               // psi_smooth takes the first latent states from the labels …
+    const double *start;            // … and hands them on here: (K) probabilities; NULL: even
     const int32_t *reward_class; // (N) 0 … n_reward_classes−1: rewards are emissions, too; NULL
     size_t n_reward_classes;
     double reward_floor; // 1e-3 / n_reward_classes is added to every class's probability

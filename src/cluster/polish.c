@@ -112,6 +112,7 @@ static psi_status smooth(polishing *run, const int32_t *labels, double keep, int
     psi_smooth_options options = psi_smooth_defaults();
     options.emissions = &emissions;
     options.keep = keep;
+    options.learn_start = true;
     options.reward_class = run->problem->rewards.of;
     options.n_reward_classes = run->problem->rewards.n;
     psi_smooth_summary told;

@@ -45,7 +45,7 @@ static double normalise(double *message, size_t n)
     return sum;
 }
 
-// α_t ∝ e_t ∘ T_aᵀ α_{t−1}, α_0 ∝ e_0 / K. Returns log p(row t | rows before it).
+// α_t ∝ e_t ∘ T_aᵀ α_{t−1}, α_0 ∝ e_0 ∘ start. Returns log p(row t | rows before it).
 static double forward_step(const smoothing *work, workspace *w, size_t e, size_t t)
 {
     const psi_paths *paths = work->paths;
@@ -55,7 +55,9 @@ static double forward_step(const smoothing *work, workspace *w, size_t e, size_t
     const double scale =
         mdp_emission(paths, work->options, work->reward_likelihood, e, t, emission);
     if (t == 0) {
-        for (size_t k = 0; k < n; k++) alpha[k] = emission[k] / (double)n;
+        const double *start = work->options->start;
+        for (size_t k = 0; k < n; k++)
+            alpha[k] = emission[k] * (start ? start[k] : 1.0 / (double)n);
     } else {
         const int32_t action = paths->actions[paths->episode_offsets[e] + t - 1];
         mdp_forward(&work->transitions, (size_t)action, w->alpha + (t - 1) % work->stretch * n,

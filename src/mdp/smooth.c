@@ -53,6 +53,24 @@ done:
     return status;
 }
 
+// P(first latent state) from the labels of the first rows, with the floor that the model has.
+static void first_states(const psi_paths *paths, const psi_smooth_options *options, double *start)
+{
+    const size_t n = paths->n_latent;
+    double seen = 0.0;
+    for (size_t k = 0; k < n; k++) start[k] = 0.0;
+    for (size_t e = 0; e < paths->n_episodes; e++) {
+        const int32_t label = paths->labels[paths->episode_offsets[e] + e];
+        if (label < 0) continue;
+        start[label] += 1.0;
+        seen += 1.0;
+    }
+    for (size_t k = 0; k < n; k++) {
+        const double share = seen > 0.0 ? start[k] / seen : 1.0 / (double)n;
+        start[k] = (share + options->floor / (double)n) / (1.0 + options->floor);
+    }
+}
+
 // One pass with everything estimated from estimate->labels; the evidence is the original labels'.
 // Every row gets its best label, however unsure.
 static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
@@ -62,10 +80,16 @@ static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
     psi_status status = PSI_OK;
     psi_counts *counts = NULL;
     psi_mdp *latent = NULL;
-    double *likelihood = NULL;
+    double *likelihood = NULL, *start = NULL;
+    psi_smooth_options how = *options;
     size_t size;
     psi_smooth_options all = *options;
     all.keep = 0.0;
+    if (options->learn_start) {
+        TRY(base_alloc(ctx, estimate->n_latent, sizeof *start, &start));
+        first_states(estimate, options, start);
+        how.start = start;
+    }
     TRY(psi_counts_new(ctx, estimate, &counts));
     TRY(psi_counts_model(ctx, counts, 0.0, &latent));
     if (options->reward_class) {
@@ -79,6 +103,7 @@ static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
                         &summary->log_likelihood));
     summary->smallest_row_maximum = psi_mdp_smallest_row_maximum(latent);
 done:
+    base_free(ctx, start);
     base_free(ctx, likelihood);
     psi_mdp_free(ctx, latent);
     psi_counts_free(ctx, counts);
