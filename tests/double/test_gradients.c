@@ -161,7 +161,9 @@ static void check_case(const gradient_case *c)
         }
     }
     // the gradients are read before differences disturb the workspace's forward pass
-    for (size_t tensor = 0; tensor < psi_net_tensor_count(s.net); tensor++) {
+    // resnet18 has 124 tensors in groups of six: every fifth meets every kind
+    const size_t step = c->kind == PSI_NET_RESNET18 ? 5 : 1;
+    for (size_t tensor = 0; tensor < psi_net_tensor_count(s.net); tensor += step) {
         total_loss(&s, d_outputs);
         assert_ok(s.ctx, psi_net_backward(s.ctx, s.net, s.work, d_outputs, s.d_features, NULL));
         check_tensor(&s, tensor, &t);
