@@ -81,14 +81,13 @@ static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
     psi_counts *counts = NULL;
     psi_mdp *latent = NULL;
     double *likelihood = NULL, *start = NULL;
-    psi_smooth_options how = *options;
     size_t size;
     psi_smooth_options all = *options;
     all.keep = 0.0;
     if (options->learn_start) {
         TRY(base_alloc(ctx, estimate->n_latent, sizeof *start, &start));
         first_states(estimate, options, start);
-        how.start = start;
+        all.start = start;
     }
     TRY(psi_counts_new(ctx, estimate, &counts));
     TRY(psi_counts_model(ctx, counts, 0.0, &latent));
