@@ -22,7 +22,7 @@ try:
     import torchvision
 except ImportError as error:
     print(f"skipped: {error}")
-    sys.exit(77)
+    sys.exit(1 if os.environ.get("PSIFOLD_REFUSE_SKIP") else 77)
 
 KINDS = {"F32": numpy.float32, "F64": numpy.float64, "I64": numpy.int64, "U8": numpy.uint8}
 ACTIONS, CLASSES, COUNT = 3, 10, 48
@@ -56,7 +56,7 @@ def save(path, tensors, notes=None):
 def digits():
     """(COUNT, 3, 28, 28) bytes, and what they are."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folders = [os.environ.get("PSIFOLD_MNIST", ""), os.path.join(cache, "psifold", "mnist")]
+    folders = [os.environ.get("PSIFOLD_CACHE", ""), os.path.join(cache, "psifold")]
     for folder in filter(None, folders):
         for name in ("t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte",
                      "t10k-images-idx3-ubyte.gz"):

@@ -1,30 +1,10 @@
 #include "files.h"
+#include "fixture.h"
 
 #include <float.h>
 #include <math.h>
 #include <time.h>
 #include <unistd.h>
-
-static char *folder;
-static psi_ctx *ctx;
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = test_folder();
-    ctx = test_ctx(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    psi_ctx_free(ctx);
-    test_folder_free(folder);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
 
 static const psi_dtype ALL[] = {PSI_UINT8, PSI_INT32, PSI_INT64, PSI_FLOAT32, PSI_FLOAT64};
 enum { TYPES = sizeof ALL / sizeof ALL[0], RANKS = PSI_MAX_RANK + 1, ELEMENTS = 5 * 3 * 4 * 2 };

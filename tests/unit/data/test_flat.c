@@ -1,25 +1,5 @@
 #include "files.h"
-
-static char *folder;
-static psi_ctx *ctx;
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = test_folder();
-    ctx = test_ctx(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    psi_ctx_free(ctx);
-    test_folder_free(folder);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
+#include "fixture.h"
 
 // Rows 0–3 terminate, 4–7 are cut off, 8 is cut off at once, 9–11 end with the file.
 enum { ROWS = 12 };

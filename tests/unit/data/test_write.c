@@ -1,30 +1,10 @@
 #include "base/random.h"
 #include "files.h"
+#include "fixture.h"
 
 #include <dirent.h>
 #include <math.h>
 #include <unistd.h>
-
-static char *folder;
-static psi_ctx *ctx;
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = test_folder();
-    ctx = test_ctx(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    psi_ctx_free(ctx);
-    test_folder_free(folder);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
 
 // Random episodes of any element type and shape, remembered to be compared with.
 enum { MOST_STEPS = 40, MOST_BYTES = 400 };
