@@ -6,7 +6,7 @@
 Needs Debian's python3-torch and python3-torchvision; exit code 77 (skipped) without them. A
 resnet18 trained by psifold for a few steps is loaded by load_state_dict(strict=True) and must give
 the same outputs; a resnet18 of torchvision's is written as safetensors, read by psifold, and must,
-too. The inputs are three stacked MNIST digits each, where the folder PSIFOLD_MNIST or the cache has
+too. The inputs are three stacked MNIST digits each, where $PSIFOLD_CACHE or the cache folder has
 them, else noise."""
 import gzip
 import json
