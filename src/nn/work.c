@@ -274,7 +274,8 @@ void nn_rows_to_maps(const real *rows, size_t width, size_t n, nn_maps maps)
         for (size_t i = 0; i < n; i++) {
             const real *from = rows + i * width + block * NN_BLOCK;
             for (size_t j = 0; j < lanes; j++) to[i * NN_BLOCK + j] = from[j];
-            for (size_t j = lanes; j < NN_BLOCK; j++) to[i * NN_BLOCK + j] = 0; // the memory is shared
+            for (size_t j = lanes; j < NN_BLOCK; j++)
+                to[i * NN_BLOCK + j] = 0; // the memory is shared
         }
     }
 }
