@@ -35,8 +35,9 @@ static psi_status number_observations(psi_ctx *ctx, const psi_observations *obse
     unsigned char *known = NULL, *block = NULL;
     uint32_t *slot = NULL;
     uint64_t *rows = NULL;
-    size_t room = 0;
+    size_t room = 256;
     TRY(base_alloc_zero(ctx, slots, sizeof *slot, &slot)); // number + 1; 0 is free
+    TRY(base_alloc(ctx, room, row_bytes, &known));
     TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
     for (size_t begin = 0; begin < n; begin += BLOCK) {
@@ -46,8 +47,7 @@ static psi_status number_observations(psi_ctx *ctx, const psi_observations *obse
         for (size_t i = 0; i < count; i++) {
             const unsigned char *row = block + i * row_bytes;
             size_t at = hash_bytes(row, row_bytes) & (slots - 1);
-            while (slot[at] && known &&
-                   memcmp(known + (slot[at] - 1) * row_bytes, row, row_bytes) != 0) {
+            while (slot[at] && memcmp(known + (slot[at] - 1) * row_bytes, row, row_bytes) != 0) {
                 at = (at + 1) & (slots - 1);
             }
             if (!slot[at]) {
@@ -57,7 +57,7 @@ static psi_status number_observations(psi_ctx *ctx, const psi_observations *obse
                     goto done;
                 }
                 if (out->n_distinct == room) {
-                    room = base_max(2 * room, 256);
+                    room *= 2;
                     TRY(base_resize(ctx, room, row_bytes, &known));
                 }
                 memcpy(known + out->n_distinct * row_bytes, row, row_bytes);
