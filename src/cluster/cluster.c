@@ -290,7 +290,7 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *result, &result));
     run.result = result;
-    result->accuracy = NAN;
+    result->accuracy = (double)NAN;
     result->n_observations = data->n_observations;
     TRY(cluster_problem_new(ctx, data, options->seed, &run.problem));
     TRY(choose_approximator(&run));

@@ -14,7 +14,7 @@ enum { BLOCK = 4096 };
 // equal, are this far apart at least.
 static double smallest_gap(const psi_lsfm *lsfm)
 {
-    double smallest = INFINITY;
+    double smallest = HUGE_VAL;
     const size_t k = lsfm->n_latent;
     for (size_t i = 0; i < k; i++) {
         for (size_t j = 0; j < i; j++) {

@@ -89,7 +89,7 @@ static void draw_places(block_mdp *block, base_random *random)
     const size_t d = block->options->dimensions;
     double distance = fmin(0.6, 0.6 / pow((double)n, 1.0 / (double)d));
     for (size_t g = 0; g < n;) {
-        double nearest = INFINITY;
+        double nearest = HUGE_VAL;
         for (size_t w = 0; w < d; w++) block->place[g * d + w] = base_random_uniform(random);
         for (size_t h = 0; h < g; h++) {
             double square = 0.0;

@@ -96,7 +96,7 @@ static void rewards_that_are_no_numbers_are_refused(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     reward_classes classes;
-    const double rewards[3] = {0.0, NAN, 1.0};
+    const double rewards[3] = {0.0, (double)NAN, 1.0};
     assert_status(ctx, cluster_reward_classes(ctx, rewards, 3, &classes), PSI_EDATA);
     test_assert_error_says(ctx, "transition 1");
     assert_status(ctx, cluster_reward_classes(ctx, rewards, 0, &classes), PSI_EDATA);
