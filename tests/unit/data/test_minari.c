@@ -1,25 +1,7 @@
 #include "files.h"
+#include "fixture.h"
 
 #include <unistd.h>
-
-static char *folder;
-static psi_ctx *ctx;
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = test_folder();
-    ctx = test_ctx(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    psi_ctx_free(ctx);
-    test_folder_free(folder);
-    return 0;
-}
 
 static const char METADATA[] =
     "{\"total_episodes\": 3, \"action_space\": \"{\\\"type\\\": \\\"Discrete\\\", "
@@ -272,8 +254,6 @@ static void test_allocation_faults(void **state)
     test_read_sweep(sample((test_minari){.layout = {chunk, 1}}), NULL);
     test_read_sweep(sample((test_minari){.observations = "observations/a/b"}), "a/b");
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
 
 int main(void)
 {
