@@ -116,8 +116,9 @@ typedef struct psi_clustering {
 } psi_clustering;
 
 // The whole method. Only rewards, actions and observations are looked at, never latent_states.
-// PSI_EDATA if rewards never vary or observations are no numbers, PSI_ELIMIT if there are more than
-// max_latent_states, PSI_ECANCELLED. *out belongs to the caller.
+// PSI_EUSAGE for options that make no sense, PSI_EDATA if rewards never vary or observations are no
+// numbers, PSI_ELIMIT if there are more than max_latent_states, PSI_ECANCELLED. *out belongs to the
+// caller.
 PSI_API psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
                                const psi_cluster_options *options, psi_clustering **out);
 PSI_API void psi_clustering_free(psi_ctx *ctx, psi_clustering *clustering);

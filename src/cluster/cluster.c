@@ -280,6 +280,40 @@ done:
     return status;
 }
 
+static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options)
+{
+    const struct {
+        const char *name;
+        size_t value;
+    } counts[] = {{"max-refinements", options->max_refinements},
+                  {"max-rounds", options->max_rounds},
+                  {"max-latent-states", options->max_latent_states},
+                  {"hidden", options->hidden},
+                  {"trunk-steps", options->trunk_steps},
+                  {"head-steps", options->head_steps},
+                  {"representation-steps", options->representation_steps}};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (counts[i].value == 0) {
+            return FAIL(ctx, PSI_EUSAGE, "--%s must be at least 1", counts[i].name);
+        }
+    }
+    if (!(options->gamma > 0.0 && options->gamma < 1.0)) {
+        return FAIL(ctx, PSI_EUSAGE, "gamma %g is not between 0 and 1", options->gamma);
+    }
+    if (!(options->filter >= 0.0 && options->filter < 1.0)) {
+        return FAIL(ctx, PSI_EUSAGE, "a filter of %g is not a share of the states",
+                    options->filter);
+    }
+    if (!(options->epsilon_reward >= 0.0 && options->epsilon_sf >= 0.0)) {
+        return FAIL(ctx, PSI_EUSAGE, "epsilon cannot be negative");
+    }
+    if (!(options->learning_rate > 0.0)) {
+        return FAIL(ctx, PSI_EUSAGE, "a learning rate of %g learns nothing",
+                    options->learning_rate);
+    }
+    return PSI_OK;
+}
+
 psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
                        const psi_cluster_options *options, psi_clustering **out)
 {
@@ -288,6 +322,7 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     clustering_run run = {.ctx = ctx, .options = options};
     round_result best = {0};
     *out = NULL;
+    TRY(check_options(ctx, options));
     TRY(base_alloc_zero(ctx, 1, sizeof *result, &result));
     run.result = result;
     result->accuracy = (double)NAN;

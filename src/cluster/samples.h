@@ -10,7 +10,7 @@ psi_status cluster_fit_transitions(psi_ctx *ctx, const cluster_problem *problem,
                                    size_t n_classes, const cluster_fit *start,
                                    const int32_t *parent, uint64_t seed, cluster_fit **out);
 
-// Fits f(s) → labels[row of s] on the states that are kept; with held_out false on all of them.
+// Fits f(s) → labels[row of s] on the states that are kept and not held out.
 psi_status cluster_fit_states(psi_ctx *ctx, const cluster_problem *problem,
                               const cluster_approximator *approximator, const int32_t *labels,
                               size_t n_classes, uint64_t seed, cluster_fit **out);

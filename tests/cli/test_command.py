@@ -178,6 +178,13 @@ class Command(unittest.TestCase):
                          [0, 0.9025, 0.95, 1])
         self.refuse(10, "table", "export", run_folder, "--onnx", self.path / "x.onnx")
         self.refuse(2, "exists already", "cluster", data, "-o", run_folder)
+        for option, value, sentence in (("--max-rounds", 0, "at least 1"),
+                                        ("--head-steps", 0, "at least 1"),
+                                        ("--gamma", 1.5, "between 0 and 1"),
+                                        ("--filter", -0.1, "share of the states"),
+                                        ("--epsilon-sf", -1, "negative")):
+            self.refuse(2, sentence, "cluster", data, "-o", self.path / "no", option, value)
+        self.assertFalse((self.path / "no").exists())
 
     def test_a_network_run_can_be_taken_away(self):
         data = self.generate("point-column-world", "--episodes", 200)
