@@ -151,7 +151,7 @@ static psi_status run_round(clustering_run *run, size_t round, round_result *out
         out->smoothed = (double)summary.changed / (double)run->problem.n_states;
     }
     TRY(cluster_judge_split(run->ctx, &run->problem, &run->approximator, out->labels, out->n_latent,
-                            options->seed + 10000 * (round + 1) + 5000, NULL, &out->test));
+                            options->seed + 10000 * (round + 1) + 5000, &out->test));
 done:
     return status;
 }
