@@ -32,7 +32,7 @@ static void max_pool_backward(const psi_work *work, const nn_layer *layer, const
     }
 }
 
-static void start_sums(const psi_work *work, size_t l, int thread)
+void nn_start_sums(const psi_work *work, size_t l, int thread)
 {
     const nn_layer *layer = &work->arch.layer[l];
     nn_thread_work *mine = &work->thread[thread];
@@ -42,7 +42,7 @@ static void start_sums(const psi_work *work, size_t l, int thread)
 }
 
 // d_out of these rows is complete: makes d_z of it and adds to the sums.
-static void receive(const psi_work *work, size_t l, int thread, size_t first, size_t rows)
+void nn_receive(const psi_work *work, size_t l, int thread, size_t first, size_t rows)
 {
     const nn_layer *layer = &work->arch.layer[l];
     const nn_kernels *kernels = work->kernels;
@@ -112,7 +112,7 @@ static void norm_coefficients(const nn_pass *pass, size_t l, int thread, size_t 
     }
 }
 
-static void bias_gradient(const psi_work *work, size_t l, int thread)
+void nn_bias_gradient(const psi_work *work, size_t l, int thread)
 {
     const nn_layer *layer = &work->arch.layer[l];
     nn_thread_work *mine = &work->thread[thread];
@@ -158,9 +158,9 @@ static void backward_layer(const nn_pass *pass, size_t l, int thread, bool adds,
     real *d_weights = mine->gradients + layer->weights;
     // a shortcut's sums were complete when those of the layer that adds it were
     if (layer->norm && !layer->is_shortcut) base_team_barrier(pass->team);
-    if (!layer->norm) bias_gradient(work, l, thread);
+    if (!layer->norm) nn_bias_gradient(work, l, thread);
     const bool passes_on = layer->input >= 0 && layer->last_reader;
-    if (passes_on) start_sums(work, (size_t)layer->input, thread);
+    if (passes_on) nn_start_sums(work, (size_t)layer->input, thread);
     for (size_t first = 0; first < rows; first += plan->sub_batch) {
         const size_t n = base_min(plan->sub_batch, rows - first);
         nn_maps d_y = nn_rows_from(mine->layer[l].d_z, first);
@@ -170,7 +170,7 @@ static void backward_layer(const nn_pass *pass, size_t l, int thread, bool adds,
         }
         nn_conv_backward(plan, &mine->scratch, nn_input_rows(mine, layer, first), d_y,
                          d_x.data ? nn_rows_from(d_x, first) : d_x, adds, d_weights, first > 0, n);
-        if (passes_on) receive(work, (size_t)layer->input, thread, first, n);
+        if (passes_on) nn_receive(work, (size_t)layer->input, thread, first, n);
     }
     if (rows > 0) nn_conv_backward_finish(plan, &mine->scratch, d_weights);
 }
@@ -180,6 +180,15 @@ static void enter(const nn_pass *pass, int thread, const real *d_rows, size_t wi
 {
     const nn_slice slice = nn_slice_of(pass, thread);
     nn_rows_to_maps(d_rows + slice.first * width, width, slice.n, maps);
+}
+
+void nn_backward_trunk(const nn_pass *pass, int thread, bool wants_inputs)
+{
+    const nn_architecture *arch = &pass->work->arch;
+    for (size_t i = arch->n_layers - 1; i-- > 0;) {
+        const size_t l = arch->order[i];
+        backward_layer(pass, l, thread, arch->layer[l].adds_gradient, wants_inputs);
+    }
 }
 
 void nn_backward(const nn_pass *pass, int thread, const real *d_outputs, const real *d_features,
@@ -193,23 +202,20 @@ void nn_backward(const nn_pass *pass, int thread, const real *d_outputs, const r
     const nn_maps features = input_gradient(work, head, thread, d_inputs != NULL);
     if (d_features && features.data) enter(pass, thread, d_features, arch->n_features, features);
     if (d_outputs) {
-        start_sums(work, arch->head, thread);
+        nn_start_sums(work, arch->head, thread);
         enter(pass, thread, d_outputs, arch->n_actions * arch->n_classes,
               mine->layer[arch->head].d_out);
-        receive(work, arch->head, thread, 0, slice.n);
+        nn_receive(work, arch->head, thread, 0, slice.n);
         backward_layer(pass, arch->head, thread, d_features != NULL, d_inputs != NULL);
     } else {
         memset(mine->gradients + head->weights, 0,
                (arch->n_parameters - head->weights) * sizeof(real));
         if (arch->features >= 0) {
-            start_sums(work, (size_t)arch->features, thread);
-            receive(work, (size_t)arch->features, thread, 0, slice.n);
+            nn_start_sums(work, (size_t)arch->features, thread);
+            nn_receive(work, (size_t)arch->features, thread, 0, slice.n);
         }
     }
-    for (size_t i = arch->n_layers - 1; i-- > 0;) {
-        const size_t l = arch->order[i];
-        backward_layer(pass, l, thread, arch->layer[l].adds_gradient, d_inputs != NULL);
-    }
+    nn_backward_trunk(pass, thread, d_inputs != NULL);
     if (d_inputs) {
         nn_maps_to_rows(mine->d_input, arch->in_channels, slice.n,
                         d_inputs + slice.first * arch->in_channels);

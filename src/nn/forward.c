@@ -190,10 +190,8 @@ static void forward_layer(const nn_pass *pass, size_t l, int thread)
 // Reads the thread's inputs.
 static void begin(const nn_pass *pass, int thread)
 {
-    const nn_architecture *arch = &pass->work->arch;
     const nn_slice slice = nn_slice_of(pass, thread);
-    const size_t bytes = psi_shape_size(&arch->input) * psi_dtype_size(arch->input_dtype);
-    nn_read_inputs(pass->net, &pass->work->thread[thread], pass->inputs + slice.first * bytes,
+    nn_read_inputs(pass->net, &pass->work->thread[thread], pass->inputs, slice.first, pass->order,
                    slice.n);
 }
 
@@ -215,12 +213,18 @@ static void end(const nn_pass *pass, int thread)
     }
 }
 
-void nn_forward(const nn_pass *pass, int thread)
+void nn_forward_trunk(const nn_pass *pass, int thread)
 {
     begin(pass, thread);
-    for (size_t i = 0; i < pass->work->arch.n_layers; i++) {
+    for (size_t i = 0; i + 1 < pass->work->arch.n_layers; i++) {
         forward_layer(pass, pass->work->arch.order[i], thread);
     }
+}
+
+void nn_forward(const nn_pass *pass, int thread)
+{
+    nn_forward_trunk(pass, thread);
+    forward_layer(pass, pass->work->arch.head, thread);
     end(pass, thread);
 }
 

@@ -101,6 +101,8 @@ typedef struct nn_kernels {
     void (*average)(const real *x, size_t plane, size_t pixels, size_t rows, real *out);
     void (*average_backward)(const real *g, size_t plane, size_t pixels, size_t rows, real *out);
 
+    // z ← e^(z − largest) of n numbers, with room up to a multiple of 16, and their sum
+    void (*exponentials)(real *z, size_t n, double *largest, double *sum);
     // One Adam update of n numbers (a multiple of 16) from the sum of the threads' gradients.
     void (*adam)(const nn_adam_step *step, real *const *gradients, size_t n_gradients,
                  size_t offset, size_t n, real *m, real *v, real *parameters);

@@ -209,6 +209,10 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     TRY(base_alloc_zero(ctx, work->max_batch * arch->n_features, sizeof(real), &work->features));
     TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->outputs));
     TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->d_outputs));
+    if (work->training) {
+        TRY(base_alloc(ctx, work->max_batch, sizeof *work->order, &work->order));
+        TRY(base_alloc(ctx, arch->n_actions + 1, sizeof *work->action_start, &work->action_start));
+    }
     TRY(base_alloc_zero(ctx, widest, sizeof(real), &work->zeros));
     TRY(base_alloc(ctx, widest, sizeof(real), &work->ones));
     for (size_t c = 0; c < widest; c++) work->ones[c] = 1;
@@ -231,6 +235,8 @@ void psi_work_free(psi_ctx *ctx, psi_work *work)
     base_free(ctx, work->features);
     base_free(ctx, work->outputs);
     base_free(ctx, work->d_outputs);
+    base_free(ctx, work->order);
+    base_free(ctx, work->action_start);
     base_free(ctx, work->zeros);
     base_free(ctx, work->ones);
     base_free(ctx, work->folded);
@@ -311,13 +317,15 @@ static void normalise(const void *from, psi_dtype dtype, size_t count, real mean
 // (n, D) of one type into maps
 #define READ_VECTORS(type)                                                                         \
     for (size_t i = 0; i < n; i++) {                                                               \
-        const type *x = (const type *)inputs + i * width + block * NN_BLOCK;                       \
+        const size_t sample = order ? order[first + i] : first + i;                                \
+        const type *x = (const type *)inputs + sample * width + block * NN_BLOCK;                  \
         for (size_t j = 0; j < lanes; j++) {                                                       \
             to[i * NN_BLOCK + j] = ((real)x[j] - (real)mean[j]) * (real)scale[j];                  \
         }                                                                                          \
     }
 
-static void read_vectors(const psi_net *net, nn_maps maps, const void *inputs, size_t n)
+static void read_vectors(const psi_net *net, nn_maps maps, const void *inputs, size_t first,
+                         const uint32_t *order, size_t n)
 {
     const size_t width = net->arch.in_channels;
     for (size_t block = 0; block * NN_BLOCK < width; block++) {
@@ -333,20 +341,22 @@ static void read_vectors(const psi_net *net, nn_maps maps, const void *inputs, s
     }
 }
 
-void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t n)
+void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t first,
+                    const uint32_t *order, size_t n)
 {
     const nn_architecture *arch = &net->arch;
     const psi_dtype dtype = arch->input_dtype;
     const size_t size = psi_dtype_size(dtype), channels = arch->in_channels;
     const float *mean = net->spec.mean, *scale = net->spec.scale;
-    const char *from = inputs;
     if (!arch->image) {
-        read_vectors(net, thread->input, inputs, n);
+        read_vectors(net, thread->input, inputs, first, order, n);
         return;
     }
     const nn_conv *stem = &arch->layer[arch->order[0]].conv;
     const size_t row = nn_stem_row(stem), width = stem->in_w;
     for (size_t i = 0; i < n; i++) {
+        const size_t sample = order ? order[first + i] : first + i;
+        const char *from = (const char *)inputs + sample * channels * stem->in_h * width * size;
         for (size_t c = 0; c < channels; c++) {
             for (size_t y = 0; y < stem->in_h; y++, from += width * size) {
                 real *to = thread->input.data + y * thread->input.plane + i * row +

@@ -38,6 +38,8 @@ struct psi_work {
     nn_thread_work *thread;
     real *features, *outputs, *d_outputs; // (max_batch, …), in rows as the caller knows them
     real *ones, *zeros;                   // for the largest number of channels
+    uint32_t *order;                      // (max_batch) the samples of a step, sorted by action
+    size_t *action_start;                 // (A + 1) where an action's begin
 
     real *folded; // parameters with batch norm folded in, of the network with this stamp
     const psi_net *folded_net;
@@ -70,7 +72,9 @@ static inline nn_maps nn_input_rows(const nn_thread_work *thread, const nn_layer
 void nn_rows_to_maps(const real *rows, size_t width, size_t n, nn_maps maps);
 void nn_maps_to_rows(nn_maps maps, size_t width, size_t n, real *rows);
 
-// Normalises n inputs of the caller into the thread's input maps.
-void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t n);
+// Normalises n inputs of the caller into the thread's input maps: row i is sample order[first + i],
+// or first + i without an order.
+void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t first,
+                    const uint32_t *order, size_t n);
 
 #endif
