@@ -314,30 +314,29 @@ static void normalise(const void *from, psi_dtype dtype, size_t count, real mean
     }
 }
 
-// (n, D) of one type into maps
-#define READ_VECTORS(type)                                                                         \
-    for (size_t i = 0; i < n; i++) {                                                               \
-        const size_t sample = order ? order[first + i] : first + i;                                \
-        const type *x = (const type *)inputs + sample * width + block * NN_BLOCK;                  \
-        for (size_t j = 0; j < lanes; j++) {                                                       \
-            to[i * NN_BLOCK + j] = ((real)x[j] - (real)mean[j]) * (real)scale[j];                  \
+// One vector into row `row` of maps. A whole block is a loop of known length.
+#define READ_VECTOR(type)                                                                          \
+    for (size_t block = 0, c = 0; c < width; block++, c += NN_BLOCK) {                             \
+        const type *x = (const type *)inputs + sample * width + c;                                 \
+        real *to = maps.data + block * maps.plane + row * NN_BLOCK;                                \
+        if (width - c >= NN_BLOCK) {                                                               \
+            for (size_t j = 0; j < NN_BLOCK; j++)                                                  \
+                to[j] = ((real)x[j] - (real)mean[c + j]) * (real)scale[c + j];                     \
+        } else {                                                                                   \
+            for (size_t j = 0; j < width - c; j++)                                                 \
+                to[j] = ((real)x[j] - (real)mean[c + j]) * (real)scale[c + j];                     \
         }                                                                                          \
     }
 
-static void read_vectors(const psi_net *net, nn_maps maps, const void *inputs, size_t first,
-                         const uint32_t *order, size_t n)
+static void read_vector(const psi_net *net, nn_maps maps, size_t row, const void *inputs,
+                        size_t sample)
 {
     const size_t width = net->arch.in_channels;
-    for (size_t block = 0; block * NN_BLOCK < width; block++) {
-        const size_t lanes = base_min(NN_BLOCK, width - block * NN_BLOCK);
-        const float *mean = net->spec.mean + block * NN_BLOCK;
-        const float *scale = net->spec.scale + block * NN_BLOCK;
-        real *to = maps.data + block * maps.plane;
-        switch (net->arch.input_dtype) {
-        case PSI_UINT8: READ_VECTORS(uint8_t); break;
-        case PSI_FLOAT32: READ_VECTORS(float); break;
-        default: READ_VECTORS(double); break;
-        }
+    const float *mean = net->spec.mean, *scale = net->spec.scale;
+    switch (net->arch.input_dtype) {
+    case PSI_UINT8: READ_VECTOR(uint8_t); break;
+    case PSI_FLOAT32: READ_VECTOR(float); break;
+    default: READ_VECTOR(double); break;
     }
 }
 
@@ -349,7 +348,9 @@ void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inpu
     const size_t size = psi_dtype_size(dtype), channels = arch->in_channels;
     const float *mean = net->spec.mean, *scale = net->spec.scale;
     if (!arch->image) {
-        read_vectors(net, thread->input, inputs, first, order, n);
+        for (size_t i = 0; i < n; i++) {
+            read_vector(net, thread->input, i, inputs, order ? order[first + i] : first + i);
+        }
         return;
     }
     const nn_conv *stem = &arch->layer[arch->order[0]].conv;
