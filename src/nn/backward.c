@@ -7,31 +7,6 @@
 
 #include <string.h>
 
-// d_z of a max pool: every pixel gets the gradients of the windows that chose it.
-static void max_pool_backward(const psi_work *work, const nn_layer *layer, const nn_layer_work *own,
-                              size_t first, size_t rows)
-{
-    const size_t h = layer->conv.out_h, w = layer->conv.out_w, pixels = layer->out_h * layer->out_w;
-    for (size_t block = 0; block < layer->conv.out_blocks; block++) {
-        for (size_t p = 0; p < h * w; p++) {
-            nn_pool_sources sources = {0};
-            for (uint8_t tap = 0; tap < 9; tap++) {
-                const size_t y = p / w + 1 - tap / 3, x = p % w + 1 - tap % 3; // twice the window's
-                if (y % 2 || x % 2 || y / 2 >= layer->out_h || x / 2 >= layer->out_w) continue;
-                const size_t q = y / 2 * layer->out_w + x / 2;
-                const size_t at = (block * pixels + q) * own->d_out.plane + first * NN_BLOCK;
-                sources.gradient[sources.n] = own->d_out.data + at;
-                sources.chosen[sources.n] = own->chosen + at;
-                sources.tap[sources.n++] = tap;
-            }
-            work->kernels->pool_backward(
-                &sources, nn_at(own->y, h * w, block, p) + first * NN_BLOCK,
-                own->mean + block * NN_BLOCK, rows,
-                nn_at(own->d_z, h * w, block, p) + first * NN_BLOCK, &own->backward_sums[block]);
-        }
-    }
-}
-
 void nn_start_sums(const psi_work *work, size_t l, int thread)
 {
     const nn_layer *layer = &work->arch.layer[l];
@@ -50,15 +25,14 @@ void nn_receive(const psi_work *work, size_t l, int thread, size_t first, size_t
     const nn_layer_work *own = &mine->layer[l];
     const nn_layer_work *other = layer->shortcut >= 0 ? &mine->layer[layer->shortcut] : NULL;
     const size_t pixels = nn_out_pixels(&layer->conv), blocks = layer->conv.out_blocks;
-    if (layer->after == NN_MAX_POOL) {
+    if (layer->after == NN_MAX_POOL) { // only the chosen pixels have a gradient
         const size_t pooled = layer->out_h * layer->out_w;
         for (size_t block = 0; block < blocks; block++) {
             const size_t at = block * pooled * own->out.plane + first * NN_BLOCK;
-            nn_sums unused = {{0}, {0}};
-            kernels->gradient_sums(own->d_out.data + at, own->out.data + at, NULL, NULL,
-                                   own->out.plane, pooled, rows, &unused);
+            kernels->gradient_sums(own->d_out.data + at, own->out.data + at,
+                                   own->chosen_y.data + at, own->mean + block * NN_BLOCK,
+                                   own->out.plane, pooled, rows, &own->backward_sums[block]);
         }
-        max_pool_backward(work, layer, own, first, rows);
         return;
     }
     for (size_t block = 0; block < blocks; block++) {
@@ -131,6 +105,28 @@ static nn_maps input_gradient(const psi_work *work, const nn_layer *layer, int t
     return wants_inputs && !layer->conv.stem ? mine->d_input : (nn_maps){NULL, 0};
 }
 
+// The same after a max pool: d_z of a pixel is the sum over the windows that chose it.
+static void pooled_norm_block(const psi_work *work, const nn_layer *layer, const nn_layer_work *own,
+                              size_t block, size_t first, size_t rows, const norm_gradient *k,
+                              nn_maps d_y)
+{
+    const size_t h = layer->conv.out_h, w = layer->conv.out_w, pixels = layer->out_h * layer->out_w;
+    for (size_t p = 0; p < h * w; p++) {
+        nn_pool_sources sources = {0};
+        for (uint8_t tap = 0; tap < 9; tap++) {
+            const size_t y = p / w + 1 - tap / 3, x = p % w + 1 - tap % 3; // twice the window's
+            if (y % 2 || x % 2 || y / 2 >= layer->out_h || x / 2 >= layer->out_w) continue;
+            const size_t q = y / 2 * layer->out_w + x / 2;
+            const size_t at = (block * pixels + q) * own->d_out.plane + first * NN_BLOCK;
+            sources.gradient[sources.n] = own->d_out.data + at;
+            sources.chosen[sources.n] = own->chosen + at;
+            sources.tap[sources.n++] = tap;
+        }
+        work->kernels->pool_backward(&sources, nn_at(own->y, h * w, block, p) + first * NN_BLOCK,
+                                     k->a, k->b, k->c, rows, nn_at(d_y, h * w, block, p));
+    }
+}
+
 static void norm_rows(const nn_pass *pass, size_t l, int thread, size_t first, size_t rows,
                       nn_maps d_y)
 {
@@ -141,6 +137,10 @@ static void norm_rows(const nn_pass *pass, size_t l, int thread, size_t first, s
     for (size_t block = 0; block < layer->conv.out_blocks; block++) {
         norm_gradient k;
         norm_coefficients(pass, l, thread, block, &k);
+        if (layer->after == NN_MAX_POOL) {
+            pooled_norm_block(work, layer, own, block, first, rows, &k, d_y);
+            continue;
+        }
         const size_t at = block * pixels * own->y.plane + first * NN_BLOCK;
         work->kernels->norm_backward(own->d_z.data + at, own->y.data + at, own->y.plane, k.a, k.b,
                                      k.c, pixels, rows, nn_at(d_y, pixels, block, 0), d_y.plane);

@@ -68,7 +68,7 @@ static void finish_statistics(const nn_pass *pass, size_t l, int thread)
 
 // out(q) = max(0, max over the 3×3 window of y · scale + bias)
 static void max_pool(const psi_work *work, const nn_layer *layer, const nn_layer_work *own,
-                     const real *scale, const real *bias, size_t rows)
+                     const real *scale, const real *bias, size_t rows, bool keep)
 {
     const size_t h = layer->conv.out_h, w = layer->conv.out_w, pixels = layer->out_h * layer->out_w;
     for (size_t block = 0; block < layer->conv.out_blocks; block++) {
@@ -83,7 +83,8 @@ static void max_pool(const psi_work *work, const nn_layer *layer, const nn_layer
             }
             const size_t at = (block * pixels + q) * own->out.plane;
             work->kernels->pool(&window, scale + block * NN_BLOCK, bias + block * NN_BLOCK, rows,
-                                own->out.data + at, own->chosen + at);
+                                own->out.data + at, keep ? own->chosen_y.data + at : NULL,
+                                keep ? own->chosen + at : NULL);
         }
     }
 }
@@ -148,7 +149,7 @@ static void apply_norm(const nn_pass *pass, size_t l, int thread, size_t rows)
         skip = (skip_maps){other->y, other->scale};
     }
     if (layer->after == NN_MAX_POOL)
-        max_pool(work, layer, own, own->scale, own->bias, rows);
+        max_pool(work, layer, own, own->scale, own->bias, rows, true);
     else
         activate(work, layer, own->y, own->scale, bias, &skip, own->a, 0, rows);
 }
@@ -248,7 +249,7 @@ static void forward_layer_folded(const nn_pass *pass, size_t l, int thread)
                         nn_input_rows(mine, layer, first), nn_rows_from(y, first), n);
         if (!pooled) activate(work, layer, y, work->ones, bias, &skip, y, first, n);
     }
-    if (pooled) max_pool(work, layer, own, work->ones, bias, rows);
+    if (pooled) max_pool(work, layer, own, work->ones, bias, rows, false);
     if (layer->after == NN_AVERAGE) average(work, layer, own, rows);
 }
 

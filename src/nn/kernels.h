@@ -92,12 +92,13 @@ typedef struct nn_kernels {
     // out = g · a + y · b + c
     void (*norm_backward)(const real *g, const real *y, size_t plane, const real *a, const real *b,
                           const real *c, size_t pixels, size_t rows, real *out, size_t out_plane);
-    // out = max(0, max over the window of y · scale + bias), and which tap it was
+    // out = max(0, max over the window of y · scale + bias); where wanted, also that y and which
+    // tap it was
     void (*pool)(const nn_pool_window *window, const real *scale, const real *bias, size_t rows,
-                 real *out, uint8_t *chosen);
-    // g = the gradients of those outputs that chose this pixel; sums as gradient_sums
-    void (*pool_backward)(const nn_pool_sources *sources, const real *y, const real *mean,
-                          size_t rows, real *g, nn_sums *sums);
+                 real *out, real *chosen_y, uint8_t *chosen);
+    // out = g · a + y · b + c with g the gradients of those outputs that chose this pixel
+    void (*pool_backward)(const nn_pool_sources *sources, const real *y, const real *a,
+                          const real *b, const real *c, size_t rows, real *out);
     void (*average)(const real *x, size_t plane, size_t pixels, size_t rows, real *out);
     void (*average_backward)(const real *g, size_t plane, size_t pixels, size_t rows, real *out);
 

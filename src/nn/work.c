@@ -45,8 +45,10 @@ static void lay_out_layer(const psi_work *work, layout *memory, const nn_layer *
     if (layer->after != NN_NOTHING) {
         own->out = place_maps(memory, blocks, layer->out_h * layer->out_w, rows);
     }
-    if (pooled)
+    if (pooled && work->training) {
         own->chosen = place(memory, blocks * layer->out_h * layer->out_w * nn_plane(rows), 1);
+        own->chosen_y = place_maps(memory, blocks, layer->out_h * layer->out_w, rows);
+    }
     real **numbers[] = {&own->shift, &own->mean, &own->inverse_std, &own->scale, &own->bias};
     for (size_t i = 0; i < 5; i++) *numbers[i] = place(memory, channels, sizeof(real));
     own->forward_sums = place(memory, blocks, sizeof(nn_sums));
@@ -99,7 +101,7 @@ static void plan_gradients(const nn_architecture *arch, size_t rows, gradient_po
             pool->of_out[l] = pool_take(pool, blocks * pixels * nn_plane(rows), written, i);
         }
         pool->of_z[l] = pool->of_out[l];
-        if (layer->after != NN_NOTHING) {
+        if (layer->after == NN_AVERAGE) {
             const size_t pixels = nn_out_pixels(&layer->conv);
             pool->of_z[l] = pool_take(pool, blocks * pixels * nn_plane(rows), written, i);
         }

@@ -8,9 +8,11 @@
 typedef struct nn_layer_work {
     nn_maps y; // before the norm; for layers with bias the same as a
     nn_maps a, out;
-    nn_maps d_out;   // gradient by out; a skip shares that of the layer it leads to
-    nn_maps d_z;     // by what entered ReLU (before pooling or averaging; may be the same memory)
-    uint8_t *chosen; // max pool: which tap won
+    nn_maps d_out; // gradient by out; a skip shares that of the layer it leads to
+    nn_maps d_z;   // by what entered ReLU (may be the same memory; none before a max pool)
+    // max pool, like out: which tap won, and the y it saw there
+    uint8_t *chosen;
+    nn_maps chosen_y;
 
     // batch norm, one number for each channel: z = y · scale + bias
     real *shift, *mean, *inverse_std, *scale, *bias;
