@@ -20,18 +20,38 @@ typedef enum nn_tile_kind {
 // (a multiple of 16); with add, dst += …
 typedef void nn_transform(const real *const *src, real *const *dst, size_t n, bool add);
 
-// The four maps between a tile's pixels and its products, named after the usual Y = Aᵀ[U ∘ BᵀXB]A.
-typedef struct nn_tile_transforms {
-    nn_transform *input;           // X → V:   Bᵀ X B
-    nn_transform *input_backward;  // dV → dX: B dV Bᵀ
-    nn_transform *output;          // M → Y:   Aᵀ M A
-    nn_transform *output_backward; // dY → dM: A dY Aᵀ
-} nn_tile_transforms;
-
 // Sums over rows and pixels that batch norm needs, per channel of one block.
 typedef struct nn_sums {
     double first[NN_BLOCK], second[NN_BLOCK];
 } nn_sums;
+
+// What is done with the outputs of a block while they are in registers; NULL leaves a part out:
+//     sums += Σ (y − shift), Σ (y − shift)²      y ← f(y + bias + skip), f = ReLU or identity
+typedef struct nn_tile_after {
+    nn_sums *sums;
+    const real *shift;
+    const real *bias;
+    const real *const *skip; // planes, as of y
+    bool relu;
+} nn_tile_after;
+
+// The gradient by the outputs of a block: g · a + y · b + c, or g alone where y is NULL.
+typedef struct nn_tile_gradient {
+    const real *const *g, *const *y; // planes
+    const real *a, *b, *c;           // a number for each channel
+} nn_tile_gradient;
+
+typedef void nn_output_transform(const real *const *src, real *const *dst, size_t n,
+                                 const nn_tile_after *after);
+typedef void nn_gradient_transform(const nn_tile_gradient *src, real *const *dst, size_t n);
+
+// The four maps between a tile's pixels and its products, named after the usual Y = Aᵀ[U ∘ BᵀXB]A.
+typedef struct nn_tile_transforms {
+    nn_transform *input;                    // X → V:   Bᵀ X B
+    nn_transform *input_backward;           // dV → dX: B dV Bᵀ
+    nn_output_transform *output;            // M → Y:   Aᵀ M A
+    nn_gradient_transform *output_backward; // dY → dM: A dY Aᵀ
+} nn_tile_transforms;
 
 typedef struct nn_pool_window { // what one output of a pooling looks at
     size_t n;
@@ -82,6 +102,9 @@ typedef struct nn_kernels {
     // sums += Σ (y − shift), Σ (y − shift)²
     void (*moments)(const real *y, size_t plane, size_t pixels, size_t rows, const real *shift,
                     nn_sums *sums);
+    // y ← f(y + bias + skip), f = ReLU or identity; skip may be NULL
+    void (*add_bias)(real *y, const real *bias, const real *skip, size_t plane, size_t pixels,
+                     size_t rows, bool relu);
     // out = f(y · scale + bias + skip · skip_scale), f = ReLU or identity; skip may be NULL
     void (*activate)(const real *y, const real *scale, const real *bias, const real *skip,
                      const real *skip_scale, size_t plane, size_t pixels, size_t rows, bool relu,

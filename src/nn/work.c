@@ -141,7 +141,7 @@ static void lay_out_thread(const psi_work *work, layout *memory, nn_thread_work 
     thread->scratch.m = place(memory, scratch, sizeof(real));
     thread->scratch.zero = place(memory, nn_plane(sub_batch), sizeof(real));
     thread->scratch.outside = place(memory, nn_plane(sub_batch), sizeof(real));
-    thread->channels = place(memory, channels, sizeof(real));
+    thread->channels = place(memory, 3 * channels, sizeof(real));
     if (arch->image) {
         const nn_conv *stem = &arch->layer[arch->order[0]].conv;
         thread->input.plane = (work->capacity + 1) * nn_stem_row(stem);
@@ -210,7 +210,6 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     const size_t n_outputs = psi_net_n_outputs(net);
     TRY(base_alloc_zero(ctx, work->max_batch * arch->n_features, sizeof(real), &work->features));
     TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->outputs));
-    TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->d_outputs));
     if (work->training) {
         TRY(base_alloc(ctx, work->max_batch, sizeof *work->order, &work->order));
         TRY(base_alloc(ctx, arch->n_actions + 1, sizeof *work->action_start, &work->action_start));
@@ -220,7 +219,7 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     for (size_t c = 0; c < widest; c++) work->ones[c] = 1;
     TRY(nn_alloc_large(ctx, arch->n_parameters, sizeof(real), &work->folded));
     work->bytes +=
-        (arch->n_parameters + work->max_batch * (arch->n_features + 2 * n_outputs)) * sizeof(real);
+        (arch->n_parameters + work->max_batch * (arch->n_features + n_outputs)) * sizeof(real);
     *out = work;
     work = NULL;
 done:
@@ -236,7 +235,6 @@ void psi_work_free(psi_ctx *ctx, psi_work *work)
     base_free(ctx, work->thread);
     base_free(ctx, work->features);
     base_free(ctx, work->outputs);
-    base_free(ctx, work->d_outputs);
     base_free(ctx, work->order);
     base_free(ctx, work->action_start);
     base_free(ctx, work->zeros);

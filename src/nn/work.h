@@ -24,7 +24,7 @@ typedef struct nn_thread_work {
     nn_scratch scratch;
     nn_maps input, d_input; // packed images, or a vector as a 1×1 map
     nn_layer_work layer[NN_MAX_LAYERS];
-    real *channels;  // room for a number a channel
+    real *channels;  // room for three numbers a channel
     real *gradients; // like the parameters
     double loss, weight;
 } nn_thread_work;
@@ -38,10 +38,10 @@ struct psi_work {
     size_t bytes;
     nn_plan plan[NN_MAX_LAYERS];
     nn_thread_work *thread;
-    real *features, *outputs, *d_outputs; // (max_batch, …), in rows as the caller knows them
-    real *ones, *zeros;                   // for the largest number of channels
-    uint32_t *order;                      // (max_batch) the samples of a step, sorted by action
-    size_t *action_start;                 // (A + 1) where an action's begin
+    real *features, *outputs; // (max_batch, …), in rows as the caller knows them
+    real *ones, *zeros;       // for the largest number of channels
+    uint32_t *order;          // (max_batch) the samples of a step, sorted by action
+    size_t *action_start;     // (A + 1) where an action's begin
 
     real *folded; // parameters with batch norm folded in, of the network with this stamp
     const psi_net *folded_net;
