@@ -36,8 +36,7 @@ psi_cluster_options psi_cluster_defaults(void)
                                  .max_refinements = 25,
                                  .max_rounds = 4,
                                  .max_latent_states = 1000,
-                                 .hidden = 256,
-                                 .trunk_steps = 1000,
+                                 .hidden = 512,
                                  .head_steps = 500,
                                  .representation_steps = 1000,
                                  .shift = 2,
@@ -74,7 +73,8 @@ static psi_status choose_approximator(clustering_run *run)
         TRY(try_table(run, kind == PSI_APPROXIMATOR_TABLE));
         if (run->approximator.self) goto done;
     }
-    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations, &run->inputs));
+    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations, kind == PSI_APPROXIMATOR_MLP,
+                           &run->inputs));
     if (kind == PSI_APPROXIMATOR_AUTO) {
         kind = run->inputs.is_image ? PSI_APPROXIMATOR_CNN : PSI_APPROXIMATOR_MLP;
     }
@@ -97,7 +97,7 @@ static psi_status choose_approximator(clustering_run *run)
                                      .head_batch = 512,
                                      .head_learning_rate = options->learning_rate,
                                      .seed = options->seed};
-    if (mlp) run->inputs.shape = (psi_shape){1, {psi_shape_size(&run->inputs.shape)}};
+    if (options->trunk_steps == 0) run->network.trunk.steps = mlp ? 2000 : 1000;
     trunk_losses losses;
     TRY(cluster_network_new(run->ctx, &run->problem, &run->inputs, &run->network, &losses,
                             &run->approximator));
@@ -292,7 +292,6 @@ static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options
                   {"max-rounds", options->max_rounds},
                   {"max-latent-states", options->max_latent_states},
                   {"hidden", options->hidden},
-                  {"trunk-steps", options->trunk_steps},
                   {"head-steps", options->head_steps},
                   {"representation-steps", options->representation_steps}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/images.h"
 
 #include <string.h>
 
@@ -115,7 +116,7 @@ static psi_status gather_shifted(void *user, psi_ctx *ctx, const uint64_t *rows,
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n; i++) batch = (batch ^ rows[i]) * 0x9e3779b97f4a7c15ull;
     base_random random = base_random_stream(shifted->seed, 0x73686966, batch);
-    cluster_inputs_shift(shifted->inputs, &random, shifted->most, n, out);
+    cluster_images_shift(shifted->inputs, &random, shifted->most, n, out);
     return PSI_OK;
 }
 
@@ -167,7 +168,7 @@ psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
     const size_t n = psi_observations_count(observations);
     const psi_net_spec *spec = psi_net_spec_of(representation);
     const size_t k = psi_net_n_outputs(representation);
-    TRY(cluster_inputs_new(ctx, observations, &inputs));
+    TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
     if (psi_shape_size(&inputs.shape) != psi_shape_size(&spec->input) ||
         inputs.dtype != spec->input_dtype) {
         status =

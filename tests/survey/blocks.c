@@ -1,6 +1,8 @@
 // Random block MDPs of every kind, default options only: how often are number and partition of the
-// latent states exactly right, and does a run that is wrong say so?
-//     survey_blocks [FROM [TO]]
+// latent states right, and does a run that is wrong say so? Two looks may be 8.3 standard
+// deviations apart, so that of 50,000 observations one or two lie nearer to another look than to
+// their own: the partition counts as exact if at most one observation in 10,000 is elsewhere.
+//     survey_blocks [FROM [TO [THREADS]]]
 #include "support/block_mdp.h"
 
 #include "base/context.h"
@@ -34,7 +36,8 @@ int main(int argc, char **argv)
     const uint64_t to = argc > 2 ? strtoull(argv[2], NULL, 10) : from + 100;
     size_t exact = 0, silent = 0;
     psi_ctx *ctx;
-    if (psi_ctx_new(NULL, &ctx) != PSI_OK) return 1;
+    const psi_options shared = {.threads = argc > 3 ? atoi(argv[3]) : 0};
+    if (psi_ctx_new(&shared, &ctx) != PSI_OK) return 1;
     for (uint64_t i = from; i < to; i++) {
         const block_options options = instance(i);
         const psi_cluster_options defaults = psi_cluster_defaults();
@@ -51,7 +54,7 @@ int main(int argc, char **argv)
             printf("%llu: %s\n", (unsigned long long)i, psi_error(ctx)->message);
         } else {
             const bool right = found->n_latent == purity.true_latent_states &&
-                               purity.off_diagonal == 0.0 && purity.accuracy > 0.99;
+                               purity.off_diagonal <= 1e-4 && purity.accuracy > 0.99;
             const bool sure = found->stable && !found->hot;
             exact += right;
             silent += sure && !right;
