@@ -85,7 +85,7 @@ static psi_status choose_approximator(clustering_run *run)
                                      .n_hidden = mlp ? 2 : 0,
                                      .hidden = {options->hidden, options->hidden},
                                      .trunk = {.steps = options->trunk_steps,
-                                               .windows = 32,
+                                               .windows = mlp ? 16 : 32,
                                                .length = 8,
                                                .learning_rate = options->learning_rate,
                                                .inverse_weight = 1.0,
