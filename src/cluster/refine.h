@@ -28,13 +28,17 @@ typedef struct refinement {
     size_t n_latent;   // K
     float *rewards;    // (n_states, A) predicted reward / spacing
     cluster_fit *next; // f_i: the next latent state
+    int32_t *parent;   // (max_latent_states + 2) the class of f_i that each cluster comes from
+    uint64_t fits;     // so that every fit has its own seed
+    bool under_way;    // a run has begun and has not ended
     bool converged;
     size_t n_steps;          // refinements so far, of all runs
     size_t first_step;       // of them, those before this run
     psi_cluster_step *steps; // (n_steps)
 } refinement;
 
-// Runs from the rewards, or goes on from the labels in *refinement if it has some.
+// Runs from the rewards, or goes on from the labels in *refinement if it has some: with a new run,
+// or, if one is under way, with that one, as if it had never been interrupted.
 psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                           const cluster_approximator *approximator, const refine_options *options,
                           refinement *result);

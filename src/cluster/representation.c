@@ -2,10 +2,13 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 
 #include <string.h>
+#include <unistd.h>
 
-enum { BATCH = 256, BLOCK = 4096 };
+enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
+static const double KEEP_EVERY = 20.0; // seconds
 
 // A network with the trunk of `from` and fresh heads for the latent states.
 static psi_status with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_latent, uint64_t seed,
@@ -98,35 +101,61 @@ done:
     return status;
 }
 
+// Runs the training to its end, and keeps it on disk every now and then and when it is cancelled.
+static psi_status train(psi_ctx *ctx, psi_training *training, const char *checkpoint)
+{
+    psi_status status = PSI_OK;
+    if (checkpoint && access(checkpoint, F_OK) == 0) {
+        TRY(psi_training_load(ctx, training, checkpoint));
+    }
+    double kept = base_seconds();
+    while (!psi_training_finished(training)) {
+        status = psi_training_run(ctx, training, checkpoint ? STEPS : 0);
+        if (status != PSI_OK && status != PSI_ECANCELLED) goto done;
+        const bool cancelled = status == PSI_ECANCELLED;
+        if (checkpoint &&
+            (cancelled || base_seconds() - kept > KEEP_EVERY || psi_training_finished(training))) {
+            TRY(psi_training_save(ctx, training, checkpoint));
+            kept = base_seconds();
+        }
+        if (cancelled) TRY(base_cancelled(ctx));
+    }
+done:
+    return status;
+}
+
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
-                                  const int32_t *labels, size_t n_latent, size_t steps,
-                                  double learning_rate, uint64_t seed, psi_net **out,
+                                  const int32_t *labels, size_t n_latent,
+                                  const representation_options *options, psi_net **out,
                                   double *accuracy)
 {
     psi_status status = PSI_OK;
     labelled training = {0}, judged = {0};
     psi_net *net = NULL;
     psi_work *work = NULL;
+    psi_training *under_way = NULL;
     *out = NULL;
     TRY(choose_rows(ctx, problem, labels, false, &training));
     TRY(choose_rows(ctx, problem, labels, true, &judged));
-    TRY(with_new_head(ctx, from, n_latent, seed, &net));
+    TRY(with_new_head(ctx, from, n_latent, options->seed, &net));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH}, &work));
     const psi_samples samples = {.source = {inputs, cluster_inputs_gather},
                                  .n = training.n,
                                  .rows = training.rows,
                                  .targets = training.targets};
     const psi_train_options how = {.batch = base_min(BATCH, base_max(training.n, 1)),
-                                   .epochs = 1 + steps * BATCH / base_max(training.n, 1),
-                                   .max_steps = steps,
-                                   .schedule = {PSI_LINEAR, learning_rate, 20, 0.3},
-                                   .seed = seed};
-    TRY(psi_net_train(ctx, net, work, &samples, &how));
+                                   .epochs = 1 + options->steps * BATCH / base_max(training.n, 1),
+                                   .max_steps = options->steps,
+                                   .schedule = {PSI_LINEAR, options->learning_rate, 20, 0.3},
+                                   .seed = options->seed};
+    TRY(psi_training_new(ctx, net, work, &samples, &how, &under_way));
+    TRY(train(ctx, under_way, options->checkpoint));
     TRY(measure_accuracy(ctx, net, inputs, judged.n > 0 ? &judged : &training, n_latent, accuracy));
     *out = net;
     net = NULL;
 done:
+    psi_training_free(ctx, under_way);
     psi_work_free(ctx, work);
     psi_net_free(ctx, net);
     labelled_free(ctx, &judged);

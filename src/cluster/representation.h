@@ -5,12 +5,19 @@
 #include "cluster/observe.h"
 #include "cluster/problem.h"
 
+typedef struct representation_options {
+    size_t steps;
+    double learning_rate;
+    uint64_t seed;
+    const char *checkpoint; // a file that keeps the training, to go on from; or NULL
+} representation_options;
+
 // Starts from the trunk of `from`. accuracy is over the kept states of held-out episodes (over the
 // training ones, if none are held out). *out belongs to the caller.
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
-                                  const int32_t *labels, size_t n_latent, size_t steps,
-                                  double learning_rate, uint64_t seed, psi_net **out,
+                                  const int32_t *labels, size_t n_latent,
+                                  const representation_options *options, psi_net **out,
                                   double *accuracy);
 
 #endif

@@ -159,7 +159,12 @@ psi_status cluster_table_new(psi_ctx *ctx, const cluster_problem *problem, size_
     TRY(base_alloc_zero(ctx, 1, sizeof *table, &table));
     TRY(base_alloc(ctx, problem->n_rows, sizeof *table->id, &table->id));
     TRY(number_observations(ctx, problem->data->observations, max_distinct, table));
-    *out = (cluster_approximator){"table", table, fit_counts, predict, fit_free, table_free};
+    *out = (cluster_approximator){.name = "table",
+                                  .self = table,
+                                  .fit = fit_counts,
+                                  .predict = predict,
+                                  .fit_free = fit_free,
+                                  .free = table_free};
     table = NULL;
 done:
     table_free(table, ctx);
