@@ -19,6 +19,7 @@
 // followed by one that looks closer.
 static const double KICKS[] = {0.0, 0.45, 0.27, 0.16, 0.1};
 static const double SAME = 0.985;
+enum { MOST_ACTIONS = 1024 }; // with a head for each
 
 const char *psi_approximator_name(psi_approximator approximator)
 {
@@ -90,6 +91,12 @@ static psi_status choose_approximator(clustering_run *run)
     if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
         TRY(try_table(run, kind == PSI_APPROXIMATOR_TABLE));
         if (run->approximator.self) goto done;
+    }
+    if (run->problem.data->n_actions > MOST_ACTIONS) {
+        status = FAIL(run->ctx, PSI_ELIMIT,
+                      "%zu actions are more than the %d that networks here are made for",
+                      run->problem.data->n_actions, MOST_ACTIONS);
+        goto done;
     }
     TRY(cluster_inputs_new(run->ctx, run->problem.data->observations, &run->inputs));
     if (kind == PSI_APPROXIMATOR_AUTO) {
