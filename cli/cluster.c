@@ -49,7 +49,10 @@ static void print_result(cli_call *cli, const char *output, const psi_clustering
     cli_print(cli, "\n%zu latent states%s", found->n_latent,
               found->has_terminal ? ", the terminal one (0) included" : "");
     cli_print(cli, "  %s",
-              found->hot      ? "something in the observations still predicts more than "
+              !found->judged
+                  ? "the paper's schedule: whether anything is left to tell apart was not "
+                    "asked"
+              : found->hot    ? "something in the observations still predicts more than "
                                 "the latent states do: there may be more of them"
               : found->stable ? "found twice, with nothing left to tell apart"
                               : "nothing left to tell apart, but found only once");
@@ -76,21 +79,46 @@ static psi_status fill_result(cli_call *cli, const psi_clustering *found, double
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)found->n_latent)));
     TRY(cli_set(cli, "converged", json_boolean(found->converged)));
     TRY(cli_set(cli, "stable", json_boolean(found->stable)));
-    TRY(cli_set(cli, "hot", json_boolean(found->hot)));
-    TRY(cli_set(cli, "split_gain", json_real(found->split_gain)));
+    TRY(cli_set(cli, "hot", found->judged ? json_boolean(found->hot) : json_null()));
+    TRY(cli_set(cli, "split_gain", real_or_null(found->split_gain)));
     TRY(cli_set(cli, "approximator", json_string(found->approximator)));
     TRY(cli_set(cli, "ignored_fraction", json_real(found->ignored)));
     TRY(cli_set(cli, "refinements", steps_json(found)));
     TRY(cli_set(cli, "epsilon_reward", json_real(found->epsilon_reward)));
     TRY(cli_set(cli, "epsilon_sf", json_real(found->epsilon_sf)));
     TRY(cli_set(cli, "gamma", json_real(found->gamma)));
-    TRY(cli_set(cli, "gap", json_real(found->gap)));
+    TRY(cli_set(cli, "gap", real_or_null(found->gap)));
     TRY(cli_set(cli, "matching_condition", json_boolean(found->matching_condition)));
     TRY(cli_set(cli, "representation_accuracy", real_or_null(found->accuracy)));
     TRY(cli_set(cli, "certificate", cli_certificate_json(found->certificate)));
     TRY(cli_set(cli, "seconds", json_real(seconds)));
 done:
     return status;
+}
+
+// The paper's constants, where no others were asked for.
+static psi_status use_paper(cli_call *cli, const char *task, psi_cluster_options *how)
+{
+    const psi_cluster_options usual = psi_cluster_defaults();
+    psi_cluster_options paper;
+    const psi_status status = psi_cluster_paper(cli->ctx, task, &paper);
+    if (status != PSI_OK) return status;
+#define KEEP(field)                                                                                \
+    if (how->field != usual.field) paper.field = how->field
+    KEEP(approximator);
+    KEEP(norm);
+    KEEP(gamma);
+    KEEP(epsilon_reward);
+    KEEP(epsilon_sf);
+    KEEP(filter);
+    KEEP(max_refinements);
+    KEEP(max_latent_states);
+    KEEP(hidden);
+    KEEP(learning_rate);
+#undef KEEP
+    paper.seed = how->seed;
+    *how = paper;
+    return PSI_OK;
 }
 
 // A run that stopped for a reason that may pass is kept; one that cannot succeed is not.
@@ -125,7 +153,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     psi_status status = PSI_OK;
     psi_cluster_options how = psi_cluster_defaults();
     psi_read_options reading = {0};
-    const char *output = NULL, *approximator = "auto", *refine = "recluster", *norm = "l2";
+    const char *output = NULL, *approximator = "auto", *refine = "recluster", *norm = "l2",
+               *paper = NULL;
     bool replace = false, resume = false;
     const cli_option options[] = {
         {"output", 'o', "RUN", CLI_TEXT, &output, "the run folder to write"},
@@ -136,6 +165,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
          "what predicts rewards and next latent states"},
         {"refine", 0, "recluster|split", CLI_CHOICE, &refine,
          "cluster all states anew each time, or only inside the old clusters"},
+        {"paper", 0, "column-world|combination-lock", CLI_CHOICE, &paper,
+         "the paper's schedule and constants for this task"},
         {"smooth", 0, NULL, CLI_FLAG, &how.smooth,
          "use what trajectories say about labels; on unless --no-smooth"},
         {"gamma", 0, "G", CLI_REAL, &how.gamma, "discount of the successor features"},
@@ -188,6 +219,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
             how.approximator = (psi_approximator)kind;
         }
     }
+    if (paper) TRY(use_paper(cli, paper, &how));
     TRY(psi_trajectories_read(cli->ctx, arguments[0], &reading, &data));
     TRY(resume ? psi_run_resume(cli->ctx, output, &run)
                : psi_run_new(cli->ctx, output, replace, &run));

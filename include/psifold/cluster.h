@@ -57,6 +57,8 @@ typedef struct psi_cluster_options {
     size_t hidden;            // units of each of the perceptron's two layers
     size_t trunk_steps, head_steps, representation_steps;
     double learning_rate;
+    bool paper; // the paper's schedule: see psi_cluster_paper
+    size_t batch, reward_epochs, sf_epochs, representation_epochs; // of it
     uint64_t seed;
     psi_run *run; // where the run is kept while it is under way; NULL: nowhere
     // After every refinement with the labels (observations) so far; may be NULL. The refinements of
@@ -66,6 +68,14 @@ typedef struct psi_cluster_options {
     void *user;
 } psi_cluster_options;
 PSI_API psi_cluster_options psi_cluster_defaults(void);
+
+// The paper's schedule with the constants of its table 1: at every refinement the whole network is
+// trained for so many epochs at a constant learning rate, with cross-entropy alone; clusters are
+// only ever split, by successor features alone; no smoothing, one round, no judgement at the end.
+// `task` is "column-world" or "combination-lock" (PSI_EUSAGE otherwise). The paper does not say
+// what gamma was: 0.6 is where its epsilons tell neighbours apart. One episode in ten is held out
+// all the same.
+PSI_API psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out);
 
 // ---- the certificate
 // -----------------------------------------------------------------------------
@@ -112,6 +122,7 @@ typedef struct psi_clustering {
     size_t rounds;
     bool converged;    // the last two clusterings are equal
     bool stable;       // a second round found the same latent states
+    bool judged;       // whether anything is still hidden was asked (not in the paper's schedule)
     double split_gain; // nats per step by which direct predictions still beat the model's
     bool hot;          // … more than chance: the latent states hide something
     double ignored;    // share of the states, at the end

@@ -295,6 +295,13 @@ done:
     return status;
 }
 
+bool cluster_checkpoint_exists(const psi_run *run)
+{
+    char path[4096];
+    const int length = snprintf(path, sizeof path, "%s/state.npz", run->checkpoint);
+    return run->resumed && length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+}
+
 psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
                                    const cluster_approximator *approximator, size_t max_latent,
                                    run_state *state)
@@ -303,9 +310,8 @@ psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
     char *path = NULL;
     int64_t *counters = NULL;
     double *numbers = NULL;
-    if (!run->resumed) return PSI_OK;
+    if (!cluster_checkpoint_exists(run)) return PSI_OK;
     TRY(cluster_folder_path(run, "state.npz", &path));
-    if (access(path, F_OK) != 0) goto done; // interrupted before the first refinement ended
     TRY(load_array(run, path, "counters", PSI_INT64, &(psi_shape){1, {COUNTERS}}, &counters));
     TRY(load_array(run, path, "numbers", PSI_FLOAT64, &(psi_shape){1, {NUMBERS}}, &numbers));
     if (!counters_make_sense(counters, max_latent)) {

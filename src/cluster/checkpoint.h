@@ -45,6 +45,9 @@ psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
                                    const cluster_approximator *approximator, size_t max_latent,
                                    run_state *state);
 
+// Whether a refinement was kept that can be gone on from.
+bool cluster_checkpoint_exists(const psi_run *run);
+
 // The trunk: kept once it is fitted; *out is NULL as long as there is none.
 psi_status cluster_checkpoint_save_trunk(psi_run *run, const psi_net *trunk);
 psi_status cluster_checkpoint_load_trunk(psi_run *run, psi_net **out);

@@ -7,6 +7,7 @@
 #include "cluster/certificate.h"
 #include "cluster/checkpoint.h"
 #include "cluster/network.h"
+#include "cluster/paper.h"
 #include "cluster/polish.h"
 #include "cluster/representation.h"
 #include "cluster/run.h"
@@ -46,12 +47,47 @@ psi_cluster_options psi_cluster_defaults(void)
                                  .learning_rate = 2e-3};
 }
 
+psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out)
+{
+    *out = psi_cluster_defaults();
+    out->paper = out->split = true;
+    out->smooth = false;
+    out->max_rounds = 1;
+    out->hidden = 1000;
+    out->gamma = 0.6;
+    if (strcmp(task, "column-world") == 0) {
+        out->approximator = PSI_APPROXIMATOR_MLP;
+        out->batch = 32;
+        out->reward_epochs = out->sf_epochs = out->representation_epochs = 5;
+        out->learning_rate = 0.005;
+        out->epsilon_reward = 0.5;
+        out->epsilon_sf = 1.0;
+        out->filter = 0.01;
+    } else if (strcmp(task, "combination-lock") == 0) {
+        out->approximator = PSI_APPROXIMATOR_RESNET18;
+        out->batch = 256;
+        out->reward_epochs = 10;
+        out->sf_epochs = out->representation_epochs = 20;
+        out->learning_rate = 0.001;
+        out->epsilon_reward = 0.4;
+        out->epsilon_sf = 0.8;
+        out->filter = 0.0025;
+    } else {
+        return FAIL(ctx, PSI_EUSAGE,
+                    "the paper has constants for column-world and combination-lock, not for '%s'",
+                    task);
+    }
+    return PSI_OK;
+}
+
 typedef struct clustering_run {
     psi_ctx *ctx;
     const psi_cluster_options *options;
     cluster_problem problem;
     cluster_inputs inputs;
     network_options network;
+    paper_options paper;
+    char *fits;     // where trainings under way are kept; NULL: nowhere
     psi_net *trunk; // NULL for a table
     cluster_approximator approximator;
     run_state state;
@@ -83,6 +119,62 @@ static psi_status try_table(clustering_run *run, bool wanted)
     return status == PSI_ELIMIT && !wanted ? PSI_OK : status;
 }
 
+// What psifold does: features that are learnt once, and heads on them.
+static psi_status use_heads(clustering_run *run, psi_net_kind kind)
+{
+    psi_status status = PSI_OK;
+    const psi_cluster_options *options = run->options;
+    run->network = (network_options){.kind = kind,
+                                     .n_hidden = kind == PSI_NET_MLP ? 2 : 0,
+                                     .hidden = {options->hidden, options->hidden},
+                                     .trunk = {.steps = options->trunk_steps,
+                                               .windows = 32,
+                                               .length = 8,
+                                               .learning_rate = options->learning_rate,
+                                               .inverse_weight = 1.0,
+                                               .contrast_weight = 0.5,
+                                               .seed = seed_of(run, SEED_TRUNK, 0)},
+                                     .head_steps = options->head_steps,
+                                     .head_batch = 512,
+                                     .head_learning_rate = options->learning_rate,
+                                     .seed = seed_of(run, SEED_TRUNK, 0)};
+    if (options->run) TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
+    if (!run->trunk) {
+        TRY(cluster_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
+                                      &run->trunk));
+        if (options->run) TRY(cluster_checkpoint_save_trunk(options->run, run->trunk));
+    }
+    TRY(cluster_network_new(run->ctx, &run->problem, &run->inputs, &run->network, run->trunk,
+                            &run->approximator));
+done:
+    return status;
+}
+
+// What the paper does: a whole network for every refinement.
+static psi_status use_whole_networks(clustering_run *run, psi_net_kind kind)
+{
+    psi_status status = PSI_OK;
+    const psi_cluster_options *options = run->options;
+    run->paper = (paper_options){.kind = kind,
+                                 .batch = options->batch,
+                                 .reward_epochs = options->reward_epochs,
+                                 .sf_epochs = options->sf_epochs,
+                                 .learning_rate = options->learning_rate,
+                                 .seed = seed_of(run, SEED_TRUNK, 0),
+                                 .hidden = options->hidden};
+    if (options->run) {
+        TRY(cluster_folder_path(options->run, ".", &run->fits));
+        run->paper.checkpoint = run->fits;
+        if (cluster_checkpoint_exists(options->run)) {
+            TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
+        }
+    }
+    TRY(cluster_paper_new(run->ctx, &run->problem, &run->inputs, &run->paper, run->trunk,
+                          &run->approximator));
+done:
+    return status;
+}
+
 static psi_status choose_approximator(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -102,32 +194,13 @@ static psi_status choose_approximator(clustering_run *run)
     if (kind == PSI_APPROXIMATOR_AUTO) {
         kind = run->inputs.is_image ? PSI_APPROXIMATOR_CNN : PSI_APPROXIMATOR_MLP;
     }
-    const bool mlp = kind == PSI_APPROXIMATOR_MLP;
-    run->network = (network_options){.kind = mlp                            ? PSI_NET_MLP
-                                             : kind == PSI_APPROXIMATOR_CNN ? PSI_NET_CNN
-                                                                            : PSI_NET_RESNET18,
-                                     .n_hidden = mlp ? 2 : 0,
-                                     .hidden = {options->hidden, options->hidden},
-                                     .trunk = {.steps = options->trunk_steps,
-                                               .windows = 32,
-                                               .length = 8,
-                                               .learning_rate = options->learning_rate,
-                                               .inverse_weight = 1.0,
-                                               .contrast_weight = 0.5,
-                                               .seed = seed_of(run, SEED_TRUNK, 0)},
-                                     .head_steps = options->head_steps,
-                                     .head_batch = 512,
-                                     .head_learning_rate = options->learning_rate,
-                                     .seed = seed_of(run, SEED_TRUNK, 0)};
-    if (mlp) run->inputs.shape = (psi_shape){1, {psi_shape_size(&run->inputs.shape)}};
-    if (options->run) TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
-    if (!run->trunk) {
-        TRY(cluster_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
-                                      &run->trunk));
-        if (options->run) TRY(cluster_checkpoint_save_trunk(options->run, run->trunk));
+    const psi_net_kind net = kind == PSI_APPROXIMATOR_MLP   ? PSI_NET_MLP
+                             : kind == PSI_APPROXIMATOR_CNN ? PSI_NET_CNN
+                                                            : PSI_NET_RESNET18;
+    if (net == PSI_NET_MLP) {
+        run->inputs.shape = (psi_shape){1, {psi_shape_size(&run->inputs.shape)}};
     }
-    TRY(cluster_network_new(run->ctx, &run->problem, &run->inputs, &run->network, run->trunk,
-                            &run->approximator));
+    TRY(options->paper ? use_whole_networks(run, net) : use_heads(run, net));
 done:
     return status;
 }
@@ -140,6 +213,8 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
     const clustering_run *run = user;
     const psi_cluster_options *options = run->options;
     if (options->run) {
+        const psi_net *rewards = number == 1 ? cluster_paper_net(&run->approximator) : NULL;
+        if (rewards) TRY(cluster_checkpoint_save_trunk(options->run, rewards));
         TRY(cluster_checkpoint_refinement(options->run, &run->problem, &run->approximator,
                                           &run->state));
     }
@@ -178,6 +253,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
         .filter = options->filter,
         .norm = options->norm,
         .split = options->split,
+        .sf_alone = options->paper,
         .max_refinements = options->max_refinements,
         .max_latent_states = options->max_latent_states,
         .seed = seed_of(run, SEED_REFINE, 0),
@@ -199,6 +275,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
                            &out->n_latent, &summary));
         out->smoothed = (double)summary.changed / (double)run->problem.n_states;
     }
+    if (options->paper) goto done; // it has no such question
     TRY(cluster_judge_split(run->ctx, &run->problem, &run->approximator, out->labels, out->n_latent,
                             seed_of(run, SEED_JUDGE, round), NULL, &out->test));
 done:
@@ -273,8 +350,9 @@ static psi_status describe(clustering_run *run)
     result->ignored = (double)ignored / (double)problem->n_states;
     result->smoothed = best->smoothed;
     result->converged = best->converged;
+    result->judged = !run->options->paper;
     result->hot = best->test.hot;
-    result->split_gain = best->test.mean;
+    result->split_gain = result->judged ? best->test.mean : (double)NAN;
     result->approximator = run->approximator.name;
     result->gamma = run->options->gamma;
     result->n_steps = refined->n_steps;
@@ -314,6 +392,12 @@ static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options
             return FAIL(ctx, PSI_EUSAGE, "--%s must be at least 1", counts[i].name);
         }
     }
+    if (options->paper &&
+        (options->batch == 0 || options->reward_epochs == 0 || options->sf_epochs == 0 ||
+         options->representation_epochs == 0 || options->approximator == PSI_APPROXIMATOR_TABLE ||
+         options->approximator == PSI_APPROXIMATOR_AUTO)) {
+        return FAIL(ctx, PSI_EUSAGE, "the paper's schedule needs a network, a batch and epochs");
+    }
     if (!(options->gamma > 0.0 && options->gamma < 1.0)) {
         return FAIL(ctx, PSI_EUSAGE, "gamma %g is not between 0 and 1", options->gamma);
     }
@@ -336,15 +420,20 @@ static psi_status find_representation(clustering_run *run)
     psi_status status = PSI_OK;
     psi_clustering *result = run->result;
     char *path = NULL;
-    if (!run->trunk) return PSI_OK;
+    const psi_cluster_options *options = run->options;
+    const psi_net *from = options->paper ? cluster_paper_net(&run->approximator) : run->trunk;
+    if (!from) return PSI_OK;
     if (run->options->run) {
         TRY(cluster_folder_path(run->options->run, "representation.safetensors", &path));
     }
-    const representation_options how = {.steps = run->options->representation_steps,
-                                        .learning_rate = 1e-3,
-                                        .seed = seed_of(run, SEED_REPRESENTATION, 0),
-                                        .checkpoint = path};
-    TRY(cluster_representation(run->ctx, &run->problem, &run->inputs, run->trunk, result->labels,
+    const representation_options how = {
+        .steps = options->representation_steps,
+        .epochs = options->paper ? options->representation_epochs : 0,
+        .batch = options->batch,
+        .learning_rate = options->paper ? options->learning_rate : 1e-3,
+        .seed = seed_of(run, SEED_REPRESENTATION, 0),
+        .checkpoint = path};
+    TRY(cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
                                result->n_latent, &how, &result->representation, &result->accuracy));
 done:
     base_free(run->ctx, path);
@@ -358,6 +447,7 @@ static void run_free(clustering_run *run)
     cluster_refinement_free(ctx, &run->approximator, &run->state.refinement);
     if (run->approximator.self) run->approximator.free(run->approximator.self, ctx);
     psi_net_free(ctx, run->trunk);
+    base_free(ctx, run->fits);
     cluster_inputs_free(ctx, &run->inputs);
     cluster_problem_free(ctx, &run->problem);
     psi_clustering_free(ctx, run->result);

@@ -146,6 +146,9 @@ static psi_status reward_refinement(refining *run)
                                      &matrix};
     TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
     TRY(adopt(run, of_state, n_latent, &step));
+    if (run->options->sf_alone) { // no two states differ by them any more
+        memset(run->result->rewards, 0, points.n * actions * sizeof *run->result->rewards);
+    }
     step.seconds = base_seconds() - started;
     TRY(cluster_step_add(run->ctx, run->result, &step));
 done:

@@ -14,7 +14,8 @@ typedef struct refine_options {
     double kick;           // instead of gap_share in the first refinement; 0: none
     double filter;         // share of the states below which a cluster is spurious
     psi_norm norm;
-    bool split; // refine strictly inside the old clusters instead of anew
+    bool split;    // refine strictly inside the old clusters instead of anew
+    bool sf_alone; // no reward beside the successor features
     size_t max_refinements, max_latent_states;
     uint64_t seed;
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,

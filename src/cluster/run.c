@@ -154,7 +154,7 @@ static json_t *manifest_options(const psi_cluster_options *options)
 {
     return json_pack(
         "{s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:f}",
+        "s:f, s:b, s:I, s:I, s:I, s:I}",
         "approximator", psi_approximator_name(options->approximator), "split", options->split,
         "smooth", options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma",
         options->gamma, "epsilon_reward", options->epsilon_reward, "epsilon_sf",
@@ -163,19 +163,23 @@ static json_t *manifest_options(const psi_cluster_options *options)
         "max_latent_states", (json_int_t)options->max_latent_states, "hidden",
         (json_int_t)options->hidden, "trunk_steps", (json_int_t)options->trunk_steps, "head_steps",
         (json_int_t)options->head_steps, "representation_steps",
-        (json_int_t)options->representation_steps, "learning_rate", options->learning_rate);
+        (json_int_t)options->representation_steps, "learning_rate", options->learning_rate, "paper",
+        options->paper, "batch", (json_int_t)options->batch, "reward_epochs",
+        (json_int_t)options->reward_epochs, "sf_epochs", (json_int_t)options->sf_epochs,
+        "representation_epochs", (json_int_t)options->representation_epochs);
 }
 
 static json_t *manifest_result(const psi_clustering *found)
 {
     return json_pack(
-        "{s:I, s:b, s:s, s:b, s:b, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I}",
+        "{s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:I}",
         "latent_states", (json_int_t)found->n_latent, "has_terminal", found->has_terminal,
         "approximator", found->approximator, "converged", found->converged, "stable", found->stable,
-        "matching_condition", found->matching_condition, "hot", found->hot, "split_gain",
-        found->split_gain, "ignored_fraction", found->ignored, "smoothed_fraction", found->smoothed,
-        "gamma", found->gamma, "epsilon_reward", found->epsilon_reward, "epsilon_sf",
-        found->epsilon_sf, "gap", found->gap, "representation_accuracy",
+        "matching_condition", found->matching_condition, "hot",
+        found->judged ? json_boolean(found->hot) : json_null(), "split_gain",
+        real_or_null(found->split_gain), "ignored_fraction", found->ignored, "smoothed_fraction",
+        found->smoothed, "gamma", found->gamma, "epsilon_reward", found->epsilon_reward,
+        "epsilon_sf", found->epsilon_sf, "gap", real_or_null(found->gap), "representation_accuracy",
         real_or_null(found->accuracy), "rounds", (json_int_t)found->rounds);
 }
 
