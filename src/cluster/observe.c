@@ -109,8 +109,9 @@ static psi_status standardise(psi_ctx *ctx, cluster_inputs *inputs)
         const double count = (double)(looked_at * each), mean = sum[p] / count;
         const double variance = square[p] / count - mean * mean;
         inputs->mean[p] = (float)mean;
-        inputs->scale[p] =
-            variance > 1e-12 * (1.0 + mean * mean) ? (float)(1.0 / sqrt(variance)) : 0.0f;
+        // what varies by less than rounding is constant, in whatever unit it is given
+        const bool varies = variance > 1e-12 * mean * mean && variance > 1e-70;
+        inputs->scale[p] = varies ? (float)(1.0 / sqrt(variance)) : 0.0f;
     }
 done:
     base_free(ctx, row);
