@@ -11,6 +11,7 @@
 #include "cluster/polish.h"
 #include "cluster/representation.h"
 #include "cluster/run.h"
+#include "cluster/stages.h"
 #include "cluster/successor.h"
 
 #include <math.h>
@@ -35,6 +36,7 @@ const char *psi_approximator_name(psi_approximator approximator)
 psi_cluster_options psi_cluster_defaults(void)
 {
     return (psi_cluster_options){.smooth = true,
+                                 .heads = true,
                                  .gamma = 0.5,
                                  .filter = 0.0025,
                                  .max_refinements = 25,
@@ -101,6 +103,7 @@ typedef enum seed_purpose {
     SEED_POLISH = 0x706f6c69,
     SEED_JUDGE = 0x6a756467,
     SEED_REPRESENTATION = 0x72657072,
+    SEED_STAGES = 0x73746167,
 } seed_purpose;
 
 static uint64_t seed_of(const clustering_run *run, seed_purpose purpose, size_t round)
@@ -440,6 +443,17 @@ done:
     return status;
 }
 
+// Heads of every refinement, for other data than these.
+static psi_status keep_stages(clustering_run *run)
+{
+    const psi_cluster_options *options = run->options;
+    psi_clustering *result = run->result;
+    result->has_heads = options->run && options->heads && run->trunk && !options->paper;
+    if (!result->has_heads) return PSI_OK;
+    return cluster_stages_save(options->run, &run->problem, &run->approximator, result->steps,
+                               result->n_steps, seed_of(run, SEED_STAGES, 0));
+}
+
 static void run_free(clustering_run *run)
 {
     psi_ctx *ctx = run->ctx;
@@ -475,6 +489,7 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     TRY(describe(&run));
     TRY(cluster_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
+    TRY(keep_stages(&run));
     *out = run.result;
     run.result = NULL;
 done:
