@@ -56,12 +56,12 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
     out->smooth = false;
     out->max_rounds = 1;
     out->hidden = 1000;
-    out->gamma = 0.6;
     if (strcmp(task, "column-world") == 0) {
         out->approximator = PSI_APPROXIMATOR_MLP;
         out->batch = 32;
         out->reward_epochs = out->sf_epochs = out->representation_epochs = 5;
         out->learning_rate = 0.005;
+        out->gamma = 0.7; // exactly, neighbouring columns are then 1.31 to 1.35 apart
         out->epsilon_reward = 0.5;
         out->epsilon_sf = 1.0;
         out->filter = 0.01;
@@ -71,6 +71,7 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
         out->reward_epochs = 10;
         out->sf_epochs = out->representation_epochs = 20;
         out->learning_rate = 0.001;
+        out->gamma = 0.6; // 1.17
         out->epsilon_reward = 0.4;
         out->epsilon_sf = 0.8;
         out->filter = 0.0025;
