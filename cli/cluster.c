@@ -182,10 +182,13 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"max-rounds", 0, "N", CLI_SIZE, &how.max_rounds, "rounds of refinement"},
         {"max-latent-states", 0, "N", CLI_SIZE, &how.max_latent_states, "give up beyond"},
         {"hidden", 0, "N", CLI_SIZE, &how.hidden, "units of the perceptron's two layers"},
-        {"trunk-steps", 0, "N", CLI_SIZE, &how.trunk_steps, "training steps of the features"},
+        {"trunk-steps", 0, "N", CLI_SIZE, &how.trunk_steps,
+         "training steps of the features; 0: 2,000 for vectors, 1,000 for images"},
         {"head-steps", 0, "N", CLI_SIZE, &how.head_steps, "training steps of every fit"},
         {"representation-steps", 0, "N", CLI_SIZE, &how.representation_steps,
          "training steps of the representation network"},
+        {"shift", 0, "N", CLI_SIZE, &how.shift,
+         "images are moved by up to N pixels while networks learn"},
         {"learning-rate", 0, "R", CLI_REAL, &how.learning_rate, "of trunk and heads"},
     };
     const cli_usage usage = {

@@ -56,7 +56,9 @@ typedef struct psi_cluster_options {
     size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
     size_t max_latent_states; // PSI_ELIMIT beyond
     size_t hidden;            // units of each of the perceptron's two layers
-    size_t trunk_steps, head_steps, representation_steps;
+    size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
+    size_t head_steps, representation_steps;
+    size_t shift; // images are moved by up to so many pixels while networks learn
     double learning_rate;
     bool paper; // the paper's schedule: see psi_cluster_paper
     size_t batch, reward_epochs, sf_epochs, representation_epochs; // of it

@@ -42,10 +42,10 @@ psi_cluster_options psi_cluster_defaults(void)
                                  .max_refinements = 25,
                                  .max_rounds = 4,
                                  .max_latent_states = 1000,
-                                 .hidden = 256,
-                                 .trunk_steps = 1000,
+                                 .hidden = 512,
                                  .head_steps = 500,
                                  .representation_steps = 1000,
+                                 .shift = 2,
                                  .learning_rate = 2e-3};
 }
 
@@ -132,16 +132,19 @@ static psi_status use_heads(clustering_run *run, psi_net_kind kind)
                                      .n_hidden = kind == PSI_NET_MLP ? 2 : 0,
                                      .hidden = {options->hidden, options->hidden},
                                      .trunk = {.steps = options->trunk_steps,
-                                               .windows = 32,
+                                               .windows = kind == PSI_NET_MLP ? 16 : 32,
                                                .length = 8,
                                                .learning_rate = options->learning_rate,
                                                .inverse_weight = 1.0,
-                                               .contrast_weight = 0.5,
+                                               .contrast_weight = 1.0,
+                                               .next_weight = 12.0,
+                                               .shift = options->shift,
                                                .seed = seed_of(run, SEED_TRUNK, 0)},
                                      .head_steps = options->head_steps,
                                      .head_batch = 512,
                                      .head_learning_rate = options->learning_rate,
                                      .seed = seed_of(run, SEED_TRUNK, 0)};
+    if (options->trunk_steps == 0) run->network.trunk.steps = kind == PSI_NET_MLP ? 2000 : 1000;
     if (options->run) TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
     if (!run->trunk) {
         TRY(cluster_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
@@ -194,16 +197,14 @@ static psi_status choose_approximator(clustering_run *run)
                       run->problem.data->n_actions, MOST_ACTIONS);
         goto done;
     }
-    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations, &run->inputs));
+    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations, kind == PSI_APPROXIMATOR_MLP,
+                           &run->inputs));
     if (kind == PSI_APPROXIMATOR_AUTO) {
         kind = run->inputs.is_image ? PSI_APPROXIMATOR_CNN : PSI_APPROXIMATOR_MLP;
     }
     const psi_net_kind net = kind == PSI_APPROXIMATOR_MLP   ? PSI_NET_MLP
                              : kind == PSI_APPROXIMATOR_CNN ? PSI_NET_CNN
                                                             : PSI_NET_RESNET18;
-    if (net == PSI_NET_MLP) {
-        run->inputs.shape = (psi_shape){1, {psi_shape_size(&run->inputs.shape)}};
-    }
     TRY(options->paper ? use_whole_networks(run, net) : use_heads(run, net));
 done:
     return status;
@@ -281,7 +282,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
     }
     if (options->paper) goto done; // it has no such question
     TRY(cluster_judge_split(run->ctx, &run->problem, &run->approximator, out->labels, out->n_latent,
-                            seed_of(run, SEED_JUDGE, round), NULL, &out->test));
+                            seed_of(run, SEED_JUDGE, round), &out->test));
 done:
     return status;
 }
@@ -388,7 +389,6 @@ static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options
                   {"max-rounds", options->max_rounds},
                   {"max-latent-states", options->max_latent_states},
                   {"hidden", options->hidden},
-                  {"trunk-steps", options->trunk_steps},
                   {"head-steps", options->head_steps},
                   {"representation-steps", options->representation_steps}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -435,6 +435,7 @@ static psi_status find_representation(clustering_run *run)
         .epochs = options->paper ? options->representation_epochs : 0,
         .batch = options->batch,
         .learning_rate = options->paper ? options->learning_rate : 1e-3,
+        .shift = options->paper ? 0 : options->shift,
         .seed = seed_of(run, SEED_REPRESENTATION, 0),
         .checkpoint = path};
     TRY(cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/images.h"
 
 #include <math.h>
 #include <string.h>
@@ -119,14 +120,14 @@ done:
     return status;
 }
 
-psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations,
+psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
                               cluster_inputs *out)
 {
     psi_status status = PSI_OK;
     *out = (cluster_inputs){.observations = observations};
     const psi_shape *shape = psi_observations_shape(observations);
     const psi_dtype dtype = psi_observations_dtype(observations);
-    out->is_image = find_image(out, shape);
+    out->is_image = !as_vectors && find_image(out, shape);
     if (!out->is_image) out->shape = (psi_shape){1, {psi_shape_size(shape)}};
     out->dtype = dtype == PSI_UINT8 ? PSI_UINT8 : PSI_FLOAT32;
     out->row_bytes = psi_shape_size(&out->shape) * psi_dtype_size(out->dtype);
@@ -138,6 +139,7 @@ psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations
         TRY(base_alloc(ctx, RAW_ROWS, psi_observations_row_bytes(observations), &out->raw));
     }
     TRY(standardise(ctx, out));
+    if (out->is_image) TRY(cluster_images_look(ctx, out));
 done:
     if (status != PSI_OK) cluster_inputs_free(ctx, out);
     return status;
@@ -160,6 +162,7 @@ void cluster_inputs_free(psi_ctx *ctx, cluster_inputs *inputs)
 {
     base_free(ctx, inputs->mean);
     base_free(ctx, inputs->scale);
+    base_free(ctx, inputs->coarse_mean);
     base_free(ctx, inputs->raw);
     *inputs = (cluster_inputs){0};
 }

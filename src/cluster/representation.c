@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "cluster/images.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -100,6 +101,27 @@ done:
     return status;
 }
 
+// Images moved about, so that the network does not learn them by heart.
+typedef struct shifted_inputs {
+    cluster_inputs *inputs;
+    size_t most;
+    uint64_t seed;
+} shifted_inputs;
+
+// How a batch is moved depends on what is in it and on nothing else.
+static psi_status gather_shifted(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n,
+                                 void *out)
+{
+    const shifted_inputs *shifted = user;
+    uint64_t batch = 0;
+    const psi_status status = cluster_inputs_gather(shifted->inputs, ctx, rows, n, out);
+    if (status != PSI_OK) return status;
+    for (size_t i = 0; i < n; i++) batch = (batch ^ rows[i]) * 0x9e3779b97f4a7c15ull;
+    base_random random = base_random_stream(shifted->seed, 0x73686966, batch);
+    cluster_images_shift(shifted->inputs, &random, shifted->most, n, out);
+    return PSI_OK;
+}
+
 psi_status cluster_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_samples *samples,
                          const psi_train_options *options, const char *checkpoint)
 {
@@ -142,7 +164,8 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
     TRY(cluster_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = base_max(BATCH, options->batch)},
                      &work));
-    const psi_samples samples = {.source = {inputs, cluster_inputs_gather},
+    shifted_inputs shifted = {inputs, options->shift, options->seed};
+    const psi_samples samples = {.source = {&shifted, gather_shifted},
                                  .n = training.n,
                                  .rows = training.rows,
                                  .targets = training.targets};
@@ -178,8 +201,9 @@ psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
     uint64_t *rows = NULL;
     const size_t n = psi_observations_count(observations);
     const size_t k = psi_net_n_outputs(representation);
-    TRY(cluster_inputs_new(ctx, observations, &inputs));
-    TRY(cluster_inputs_match(ctx, &inputs, psi_net_spec_of(representation)));
+    const psi_net_spec *spec = psi_net_spec_of(representation);
+    TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
+    TRY(cluster_inputs_match(ctx, &inputs, spec));
     TRY(psi_work_new(ctx, representation,
                      &(psi_work_options){.max_batch = BATCH, .predict_only = true}, &work));
     TRY(base_alloc(ctx, BLOCK, k * sizeof *logits, &logits));

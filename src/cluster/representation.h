@@ -18,6 +18,7 @@ typedef struct representation_options {
     size_t steps;
     size_t epochs, batch; // instead of steps, at a constant learning rate; 0: steps
     double learning_rate;
+    size_t shift; // images are moved by up to so many pixels
     uint64_t seed;
     const char *checkpoint; // a file that keeps the training, to go on from; or NULL
 } representation_options;

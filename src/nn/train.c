@@ -188,7 +188,7 @@ static psi_status judge(psi_ctx *ctx, psi_training *training, double *loss, doub
         TRY(fetch(ctx, training, held_out + first, n, &labels));
         TRY(psi_net_predict(ctx, training->net, training->work, training->room.inputs, n, NULL,
                             training->room.outputs));
-        nn_loss_rows(arch, &labels, outputs, 0, n, 1, NULL, &total);
+        total += nn_loss_rows(training->work, &labels, outputs, n, 1, NULL);
         for (size_t i = 0; i < n; i++) {
             const real *z = outputs + i * width + (size_t)labels.actions[i] * arch->n_classes;
             size_t best = 0;
