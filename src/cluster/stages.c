@@ -213,9 +213,9 @@ psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result
         return FAIL(ctx, PSI_EMISSING, "%s has no heads of its refinements", folder);
     }
     TRY(stages_load(ctx, folder, run->n_refinements, &all));
-    TRY(cluster_inputs_new(ctx, observations, psi_net_spec_of(all.trunk)->input.rank == 1,
-                           &inputs));
-    TRY(cluster_inputs_match(ctx, &inputs, psi_net_spec_of(all.trunk)));
+    const psi_net_spec *spec = psi_net_spec_of(all.trunk);
+    TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
+    TRY(cluster_inputs_match(ctx, &inputs, spec));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
     const psi_batch_source source = {&inputs, cluster_inputs_gather};
     for (size_t begin = 0; begin < n; begin += BLOCK) {
