@@ -232,7 +232,8 @@ psi_status psi_figure_sizes(psi_ctx *ctx, const psi_figure *at, size_t n, const 
     psi_status status = PSI_OK;
     report_plot plot;
     ranked *order = NULL;
-    TRY(report_plot_new(ctx, at, base_min(900, base_max(420, 14 * n + 100)), 300, &plot));
+    TRY(report_plot_new(ctx, at, base_min(1000, base_max(420, (n <= 40 ? 24 : 8) * n + 100)), 300,
+                        &plot));
     if (n == 0) {
         status = FAIL(ctx, PSI_EUSAGE, "there are no latent states to draw");
         goto done;
@@ -240,14 +241,15 @@ psi_status psi_figure_sizes(psi_ctx *ctx, const psi_figure *at, size_t n, const 
     TRY(base_alloc(ctx, n, sizeof *order, &order));
     for (size_t k = 0; k < n; k++) order[k] = (ranked){shares[k], k};
     qsort(order, n, sizeof *order, larger_first);
-    report_put(&plot.data, "# rank share latent_state\n");
+    report_put(&plot.data, "# rank share latent_state colour\n");
     for (size_t i = 0; i < n; i++) {
-        report_putf(&plot.data, "%zu %.9g %zu\n", i + 1, order[i].share, order[i].state);
+        report_putf(&plot.data, "%zu %.9g %zu %u\n", i + 1, order[i].share, order[i].state,
+                    report_colour(order[i].state));
     }
     report_putf(&plot.script,
                 "    unset key\n    set xrange [0.3:%zu.7]\n    set yrange [0:*]\n"
                 "    set boxwidth %g\n    set format y '%%g %%%%'\n    set grid ytics lc rgb line\n"
-                "    plot DATA using 1:(100*$2)%s with boxes lc rgb accent\n",
+                "    plot DATA using 1:(100*$2):4%s with boxes lc rgb variable\n",
                 n, n > 60 ? 1.0 : 0.7, n <= 40 ? ":xtic(3)" : "");
     TRY(report_plot_draw(&plot));
 done:

@@ -191,8 +191,13 @@ psi_status psi_figure_tree(psi_ctx *ctx, const psi_figure *at, size_t n_levels, 
         n_levels > 1 ? "DATA index 0 using 1:2:($3-$1):($4-$2) with vectors nohead lc rgb muted, "
                        "\\\n         "
                      : "",
-        widest > 40 ? 0.2 : 1.2, widest > 40 ? 1.2 : 2.6);
-    if (widest <= 40) {
+        widest > 40   ? 0.2
+        : widest > 12 ? 0.5
+                      : 1.2,
+        widest > 40   ? 1.2
+        : widest > 12 ? 1.6
+                      : 2.6);
+    if (widest <= 12) {
         report_put(&plot.script, ", \\\n         '' index 1 using 1:2:3 with labels offset 0,1 "
                                  "textcolor rgb ink font ',10'");
     }

@@ -23,7 +23,8 @@ static psi_status draw_errors(report_page *page)
     TRY(psi_figure_boxes(page->ctx, &at, shown, errors->n_episodes,
                          errors->values + first * errors->n_episodes, names,
                          page->result.zero_error));
-    TRY(report_page_figure(page, "errors", "Box plots of reward-sequence errors per refinement",
+    TRY(report_page_figure(page, "errors", shown > 9,
+                           "Box plots of reward-sequence errors per refinement",
                            "Reward-sequence errors of all episodes, refinement by refinement. The "
                            "dashed line is the mean error of predicting zero."));
 done:
@@ -40,7 +41,7 @@ static psi_status draw_tree(report_page *page)
     if (run->n_levels < 2 || run->n_levels > STAGES_SHOWN || widest > TREE_CLUSTERS) return PSI_OK;
     TRY(psi_figure_tree(page->ctx, &at, run->n_levels, run->n_observations,
                         (const int32_t *const *)run->levels));
-    TRY(report_page_figure(page, "tree", "Which cluster split into which",
+    TRY(report_page_figure(page, "tree", widest > 12, "Which cluster split into which",
                            "Which cluster split into which, before the final clean-up: a dot is a "
                            "cluster (larger if it holds more), a line joins clusters that share "
                            "observations."));
@@ -61,7 +62,7 @@ static psi_status draw_sizes(report_page *page)
         shares[k] = (double)page->sizes[k] / (double)run->n_observations;
     }
     TRY(psi_figure_sizes(page->ctx, &at, run->n_latent, shares));
-    TRY(report_page_figure(page, "sizes", "Sizes of the latent states",
+    TRY(report_page_figure(page, "sizes", run->n_latent > 16, "Sizes of the latent states",
                            "How the observations are spread over the latent states."));
 done:
     base_free(page->ctx, shares);
@@ -76,7 +77,7 @@ static psi_status draw_graph(report_page *page)
         return PSI_OK;
     }
     TRY(psi_figure_graph(page->ctx, &at, page->run->model));
-    TRY(report_page_figure(page, "graph", "The latent transition graph",
+    TRY(report_page_figure(page, "graph", page->run->n_latent > 8, "The latent transition graph",
                            "Where actions lead: an arrow carries the numbers of its actions (and "
                            "how often they lead there, where not always); a thick one earns "
                            "something. The double circle is the end of an episode."));
@@ -95,7 +96,7 @@ static psi_status draw_features(report_page *page)
     if (!run->model || run->n_latent > MATRIX_STATES) return PSI_OK;
     TRY(psi_lsfm_new(page->ctx, run->model, run->gamma, &lsfm));
     TRY(psi_figure_matrix(page->ctx, &at, run->n_latent, run->n_latent, lsfm->f, &how));
-    TRY(report_page_figure(page, "successor-features", "Matrix of successor features",
+    TRY(report_page_figure(page, "successor-features", false, "Matrix of successor features",
                            "Successor features: how often each latent state is visited from each "
                            "other one under random actions, later visits counting less. Latent "
                            "states with equal rows would be one."));
@@ -131,7 +132,7 @@ static psi_status draw_points(report_page *page)
         }
     }
     TRY(psi_figure_scatter(page->ctx, &at, n, points, labels));
-    TRY(report_page_figure(page, "points", "Observations coloured by latent state",
+    TRY(report_page_figure(page, "points", false, "Observations coloured by latent state",
                            "Observations as points, coloured by their latent state; grey ones are "
                            "ignored."));
 done:

@@ -26,9 +26,15 @@ static void put_step(report_page *page, size_t i)
     report_text *html = &page->html;
     report_putf(html,
                 "<tr><td>%zu</td><td><span class=\"bar\"><i style=\"width:%.1f%%\"></i></span>%zu"
-                "</td><td>%.2f&nbsp;%%</td><td>%.2f&nbsp;%%</td><td>%.3g</td>",
+                "</td><td>%.2f&nbsp;%%</td>",
                 i + 1, 100.0 * (double)step->clusters / widest(page->run), step->clusters,
-                100.0 * step->ignored, 100.0 * step->agreement, step->epsilon);
+                100.0 * step->ignored);
+    if (i == 0) {
+        report_put(html, "<td>–</td>"); // with nothing
+    } else {
+        report_putf(html, "<td>%.2f&nbsp;%%</td>", 100.0 * step->agreement);
+    }
+    report_putf(html, "<td>%.3g</td>", step->epsilon);
     if (page->errors) {
         if (i < page->run->n_levels) {
             report_putf(html, "<td>%.6f</td>", page->errors->summary[i].mean);
@@ -95,9 +101,11 @@ psi_status report_page_history(report_page *page)
         report_put(html, "; at the end, clusters that trajectories show to be one are joined, and "
                          "states of doubtful clusters go where their trajectories want them");
     }
-    report_put(html, ".</p>\n<div id=\"stages\" hidden></div>\n<div class=\"wide\"><table "
-                     "class=\"steps\"><thead><tr><th>refinement</th><th>latent states</th>"
-                     "<th>ignored</th><th>agrees with the one before</th><th>epsilon</th>");
+    report_put(
+        html,
+        ".</p>\n<div id=\"stages\" hidden></div>\n<div class=\"wide\"><table "
+        "class=\"steps\"><thead><tr><th>refinement</th><th>latent states</th>"
+        "<th>ignored</th><th title=\"with the refinement before\">agreement</th><th>epsilon</th>");
     if (page->errors) report_put(html, "<th>mean error</th>");
     report_put(html, "<th>time</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < run->n_steps; i++) put_step(page, i);

@@ -2,7 +2,6 @@
 #include "report/page.h"
 
 #include "base/checked.h"
-#include "base/file.h"
 #include "report/figures.h"
 
 #include <math.h>
@@ -10,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 psi_report_options psi_report_defaults(void)
@@ -219,15 +219,16 @@ done:
     return status;
 }
 
-psi_status report_page_figure(report_page *page, const char *name, const char *alt,
+psi_status report_page_figure(report_page *page, const char *name, bool wide, const char *alt,
                               const char *caption)
 {
     psi_status status = PSI_OK;
     report_text *html = &page->html;
-    report_putf(html,
-                "<figure id=\"figure-%s\"><picture><source media=\"(prefers-color-scheme: dark)\" "
-                "srcset=\"",
-                name);
+    report_putf(
+        html,
+        "<figure id=\"figure-%s\"%s><picture><source media=\"(prefers-color-scheme: dark)\" "
+        "srcset=\"",
+        name, wide ? " class=\"across\"" : "");
     TRY(put_image(page, name, "-dark"));
     report_putf(html, "\"><img alt=\"%s\" src=\"", alt);
     TRY(put_image(page, name, ""));
@@ -238,14 +239,14 @@ done:
     return status;
 }
 
-// The folder of the figures: the caller's, or one that is gone afterwards.
+// The folder of the figures: one that stays, or one that is gone afterwards.
 static psi_status open_figures(report_page *page)
 {
     psi_status status = PSI_OK;
     if (page->options->figures) {
-        page->keep_figures = true;
-        TRY(base_copy_text(page->ctx, page->options->figures, &page->figures));
-        TRY(base_make_folders(page->ctx, page->figures));
+        TRY(base_output_open(page->ctx, page->options->figures, BASE_FOLDER, page->options->replace,
+                             &page->kept));
+        TRY(base_copy_text(page->ctx, base_output_path(page->kept), &page->figures));
     } else {
         const char *parent = getenv("TMPDIR");
         TRY(base_join(page->ctx, parent ? parent : "/tmp", "psifold-figures-XXXXXX",
@@ -265,7 +266,8 @@ done:
 static void free_page(report_page *page)
 {
     psi_ctx *ctx = page->ctx;
-    if (page->figures && !page->keep_figures) base_remove(page->figures);
+    if (page->figures && !page->options->figures) base_remove(page->figures);
+    base_output_discard(page->kept);
     base_free(ctx, page->figures);
     psi_plan_free(ctx, page->plan);
     report_errors_free(page->errors);
@@ -307,12 +309,21 @@ psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *pa
 {
     psi_status status = PSI_OK;
     report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
+    struct stat info;
+    if (!options->replace && lstat(path, &info) == 0) { // before the work, not after it
+        return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
+    }
     TRY(report_run_open(ctx, run_folder, &page.run));
     TRY(open_data(&page));
     TRY(compute(&page));
     TRY(open_figures(&page));
     TRY(write_page(&page));
     TRY(report_text_save(&page.html, path, options->replace));
+    if (page.kept) {
+        base_output *whole = page.kept;
+        page.kept = NULL;
+        TRY(base_output_commit(whole));
+    }
     page.result.bytes = page.html.size;
     page.result.figures = page.n_figures;
     if (result) *result = page.result;

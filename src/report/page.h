@@ -4,6 +4,7 @@
 
 #include <psifold/report.h>
 
+#include "base/file.h"
 #include "report/errors.h"
 #include "report/run.h"
 #include "report/samples.h"
@@ -20,12 +21,12 @@ typedef struct report_page {
     psi_trajectories *data; // NULL if they are gone
     report_samples *samples;
     report_errors *errors;
-    psi_plan *plan; // NULL without a model
-    size_t *sizes;  // (n_latent) observations of every latent state …
-    size_t ignored; // … and of none
-    size_t *order;  // (n_latent) largest first
-    char *figures;  // the folder they are in
-    bool keep_figures;
+    psi_plan *plan;    // NULL without a model
+    size_t *sizes;     // (n_latent) observations of every latent state …
+    size_t ignored;    // … and of none
+    size_t *order;     // (n_latent) largest first
+    char *figures;     // the folder they are drawn in …
+    base_output *kept; // … if it is to stay
     size_t n_figures;
     psi_report_result result;
 } report_page;
@@ -39,9 +40,9 @@ psi_status report_page_states(report_page *page);  // what is inside each latent
 // What the page's script needs: the stages of the refinement and a sample of points.
 psi_status report_page_stages(report_page *page);
 
-// A figure that stands in the figures folder as name.svg and name-dark.svg. alt and caption are our
-// own words.
-psi_status report_page_figure(report_page *page, const char *name, const char *alt,
+// A figure that stands in the figures folder as name.svg and name-dark.svg, over the whole width of
+// the page if it is wide. alt and caption are our own words.
+psi_status report_page_figure(report_page *page, const char *name, bool wide, const char *alt,
                               const char *caption);
 
 // The style and the script, as bytes (src/report/page.css and page.js).

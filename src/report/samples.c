@@ -179,9 +179,10 @@ void report_samples_describe(const report_samples *samples, report_text *text)
 
 // ---- images -------------------------------------------------------------------------------------
 
-// One sample at column x of the strip: planes side by side, every shrink × shrink pixels averaged.
-static void paint(const report_samples *samples, const uint8_t *image, size_t shrink, size_t x,
-                  size_t strip_width, uint8_t *strip)
+// One sample onto a sheet of some width: planes side by side, every shrink × shrink pixels
+// averaged.
+static void paint(const report_samples *samples, const uint8_t *image, size_t shrink,
+                  size_t sheet_width, uint8_t *to)
 {
     const size_t channels = samples->channels, height = samples->height / shrink,
                  width = samples->width / shrink;
@@ -196,7 +197,7 @@ static void paint(const report_samples *samples, const uint8_t *image, size_t sh
                              from_column = column * shrink + d % shrink;
                 sum += plane[(from_row * samples->width + from_column) * channels + c];
             }
-            strip[(row * strip_width + x + p * width + column) * channels + c] =
+            to[(row * sheet_width + p * width + column) * channels + c] =
                 (uint8_t)(sum / (unsigned)(shrink * shrink));
         }
     }
@@ -205,25 +206,30 @@ static void paint(const report_samples *samples, const uint8_t *image, size_t sh
 static psi_status draw_images(const report_samples *samples, size_t k, const report_drawing *how,
                               report_text *text)
 {
-    enum { SPACE = 3 };
+    enum { SPACE = 3, WIDEST = 280 };
     psi_status status = PSI_OK;
     psi_ctx *ctx = samples->ctx;
     const size_t shown = base_min(how->shown, samples->found[k]);
-    const size_t height = samples->height / how->shrink,
-                 one = samples->width / how->shrink * samples->planes;
-    const size_t width = shown * (one + SPACE) - SPACE,
+    const size_t one_high = samples->height / how->shrink,
+                 one_wide = samples->width / how->shrink * samples->planes;
+    const size_t columns = base_min(shown, base_max(1, (WIDEST + SPACE) / (one_wide + SPACE)));
+    const size_t lines = (shown + columns - 1) / columns;
+    const size_t width = columns * (one_wide + SPACE) - SPACE,
+                 height = lines * (one_high + SPACE) - SPACE,
                  row_bytes = psi_observations_row_bytes(samples->data->observations);
-    uint8_t *images = NULL, *strip = NULL, *png = NULL;
+    uint8_t *images = NULL, *sheet = NULL, *png = NULL;
     size_t size;
     TRY(base_alloc(ctx, shown, row_bytes, &images));
-    TRY(base_alloc(ctx, height * width, samples->channels, &strip));
-    memset(strip, 128, height * width * samples->channels);
+    TRY(base_alloc(ctx, height * width, samples->channels, &sheet));
+    memset(sheet, 128, height * width * samples->channels);
     TRY(psi_observations_gather(ctx, samples->data->observations,
                                 samples->rows + k * samples->per_state, shown, images));
     for (size_t s = 0; s < shown; s++) {
-        paint(samples, images + s * row_bytes, how->shrink, s * (one + SPACE), width, strip);
+        const size_t x = s % columns * (one_wide + SPACE), y = s / columns * (one_high + SPACE);
+        paint(samples, images + s * row_bytes, how->shrink, width,
+              sheet + (y * width + x) * samples->channels);
     }
-    TRY(report_png(ctx, width, height, samples->channels, strip, &png, &size));
+    TRY(report_png(ctx, width, height, samples->channels, sheet, &png, &size));
     report_putf(text,
                 "<img loading=\"lazy\" width=\"%zu\" height=\"%zu\" alt=\"%zu observations of "
                 "latent state %zu\" src=\"data:image/png;base64,",
@@ -233,7 +239,7 @@ static psi_status draw_images(const report_samples *samples, size_t k, const rep
     status = text->status;
 done:
     base_free(ctx, png);
-    base_free(ctx, strip);
+    base_free(ctx, sheet);
     base_free(ctx, images);
     return status;
 }
