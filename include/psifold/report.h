@@ -3,7 +3,9 @@
 #define PSIFOLD_REPORT_H
 
 #include <psifold/base.h>
+#include <psifold/data.h>
 #include <psifold/mdp.h>
+#include <psifold/nn.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +44,37 @@ typedef struct psi_report_result {
 PSI_API psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *page,
                                     const psi_report_options *options, psi_report_result *result);
 
+// ---- earlier refinements on other data ----------------------------------------------------------
+
+// Reward-sequence errors that the representations of several cluster functions make on trajectories
+// none of them has seen. For every stage a linear head is trained on the features of the final
+// network (between refinements the paper, too, trains only the topmost layer), the latent model is
+// counted from the stage's labels, and every test episode is rolled out from what the head says its
+// first observation is.
+typedef struct psi_stages {
+    const psi_net *representation;
+    const psi_trajectories *data; // that the labels are of
+    size_t n_stages;
+    const int32_t *const *labels; // (n_stages) of data's observations; −1: ignored
+    const psi_trajectories *test;
+    uint64_t seed; // of the heads' training
+} psi_stages;
+
+// errors (n_stages, test episodes); summary (n_stages). PSI_ESHAPE unless the observations of both
+// data sets are what the network takes.
+PSI_API psi_status psi_stage_errors(psi_ctx *ctx, const psi_stages *stages, double *errors,
+                                    psi_sequence_error *summary);
+
+// ---- pages about the paper ----------------------------------------------------------------------
+
+// One page from the results of several studies. Each folder has a results.json, {"title": …,
+// "what": …, "claims": [{"claim": …, "paper": …, "ours": …, "holds": true | false | null}],
+// "figures":
+// [{"name": …, "alt": …, "caption": …}], "files": [{"name": …, "what": …}]}, and its figures beside
+// it. What is read there is escaped; PSI_EFORMAT names a file that is something else.
+PSI_API psi_status psi_report_studies(psi_ctx *ctx, const char *page, const char *title, size_t n,
+                                      const char *const *folders);
+
 // ---- figures of plain arrays --------------------------------------------------------------------
 
 // A figure leaves name.svg, name-dark.svg (for dark pages) and name.png in a folder, and beside
@@ -74,10 +107,11 @@ PSI_API psi_status psi_figure_matrix(psi_ctx *ctx, const psi_figure *at, size_t 
                                      size_t columns, const double *values,
                                      const psi_figure_matrix_options *options);
 
-// Which cluster split into which: levels of labels (n each, −1 ignored), coarsest first. A line
+// Which cluster split into which: levels of labels (n each, −1 ignored), coarsest first, the first
+// of them being refinement number `first`. A line
 // joins two clusters of neighbouring levels that share at least 2 % of the smaller one.
-PSI_API psi_status psi_figure_tree(psi_ctx *ctx, const psi_figure *at, size_t n_levels, size_t n,
-                                   const int32_t *const *labels);
+PSI_API psi_status psi_figure_tree(psi_ctx *ctx, const psi_figure *at, size_t first,
+                                   size_t n_levels, size_t n, const int32_t *const *labels);
 
 // Points (n, 2) coloured by label; −1 is grey. At most 4,000 of them, evenly chosen, are drawn.
 PSI_API psi_status psi_figure_scatter(psi_ctx *ctx, const psi_figure *at, size_t n,

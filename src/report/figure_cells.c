@@ -30,9 +30,10 @@ psi_status psi_figure_map(psi_ctx *ctx, const psi_figure *at, size_t rows, size_
         &plot.script,
         "    set size ratio -1\n    unset border\n    unset tics\n    unset key\n"
         "    set xrange [-0.55:%zu.55]\n    set yrange [-0.55:%zu.55]\n"
-        "    plot DATA using 1:2:(0.5):(0.5):($4 ? $3 : 1/0) with boxxyerror lc rgb variable "
-        "fs solid 0.8 border lc rgb ink, \\\n"
-        "         '' using 1:2:(0.5):(0.5) with boxxyerror lc rgb ink fs empty, \\\n"
+        "    plot DATA using ($4 > 0 ? $1 : NaN):2:(0.5):(0.5):3 with boxxyerror lc rgb variable "
+        "fs solid 0.8, \\\n"
+        "         '' using 1:2:(0.5):(0.5) with boxxyerror lc rgb ink fs empty border lc rgb ink, "
+        "\\\n"
         "         '' using 1:2:5 with labels textcolor rgb ink\n",
         columns - 1, rows - 1);
     TRY(report_plot_draw(&plot));
@@ -73,7 +74,7 @@ psi_status psi_figure_matrix(psi_ctx *ctx, const psi_figure *at, size_t rows, si
     const psi_figure_matrix_options *how = options ? options : &plain;
     const size_t cell = base_max(5, base_min(46, 560 / base_max(1, base_max(rows, columns))));
     double largest = 0.0;
-    TRY(report_plot_new(ctx, at, base_max(columns * cell + 200, 360),
+    TRY(report_plot_new(ctx, at, base_max(columns * cell + (how->row_names ? 300 : 200), 360),
                         base_max(rows * cell + 110, 240), &plot));
     if (rows == 0 || columns == 0 || rows > MAX_CELLS / columns) {
         status = FAIL(ctx, PSI_EUSAGE, "a matrix of %zu by %zu cannot be drawn", rows, columns);

@@ -112,7 +112,7 @@ psi_status psi_figure_boxes(psi_ctx *ctx, const psi_figure *at, size_t groups, s
         &plot.script,
         "    unset key\n    set xrange [0.4:%g]\n    set yrange [0:%.6g]\n"
         "    set boxwidth 0.5\n    set grid ytics lc rgb line\n"
-        "    plot %sDATA index 1 using 1:2 with points pt 7 ps 0.2 lc rgb muted, \\\n"
+        "    plot %sDATA index 1 using 1:2 with points pt 7 ps 0.3 lc rgb muted, \\\n"
         "         '' index 0 using 1:3:2:6:5:xtic(7) with candlesticks whiskerbars 0.6 fs "
         "solid 0.35 border lc rgb accent lw 1.3, \\\n"
         "         '' index 0 using 1:4:4:4:4 with candlesticks fs solid lc rgb ink lw 2.2\n",

@@ -103,7 +103,7 @@ static void place_children(tree *t, size_t level)
     arrange(t, level);
 }
 
-static void put_edges(const tree *t, size_t level, report_text *data)
+static void put_edges(const tree *t, size_t first, size_t level, report_text *data)
 {
     const node *parent = t->nodes + t->first[level - 1], *child = t->nodes + t->first[level];
     const size_t parents = t->first[level] - t->first[level - 1],
@@ -113,8 +113,8 @@ static void put_edges(const tree *t, size_t level, report_text *data)
             const size_t common = t->common[p * children + c];
             const size_t smaller = base_min(parent[p].size, child[c].size);
             if (common == 0 || (double)common < 0.02 * (double)smaller) continue;
-            report_putf(data, "%zu %.4f %zu %.4f %zu\n", level, parent[p].place, level + 1,
-                        child[c].place, common);
+            report_putf(data, "%zu %.4f %zu %.4f %zu\n", first + level - 1, parent[p].place,
+                        first + level, child[c].place, common);
         }
     }
 }
@@ -154,8 +154,8 @@ done:
     return status;
 }
 
-psi_status psi_figure_tree(psi_ctx *ctx, const psi_figure *at, size_t n_levels, size_t n,
-                           const int32_t *const *labels)
+psi_status psi_figure_tree(psi_ctx *ctx, const psi_figure *at, size_t first, size_t n_levels,
+                           size_t n, const int32_t *const *labels)
 {
     psi_status status = PSI_OK;
     report_plot plot;
@@ -171,35 +171,35 @@ psi_status psi_figure_tree(psi_ctx *ctx, const psi_figure *at, size_t n_levels, 
     for (size_t level = 1; level < n_levels; level++) {
         count_common(&t, level, n, labels[level - 1], labels[level]);
         place_children(&t, level);
-        put_edges(&t, level, &plot.data);
+        put_edges(&t, first, level, &plot.data);
     }
     report_put(&plot.data, "\n\n# refinement place cluster observations share\n");
     size_t widest = 0;
     for (size_t i = 0; i < t.n_nodes; i++) {
         const node *one = &t.nodes[i];
-        report_putf(&plot.data, "%zu %.4f %zu %zu %.6f\n", one->level + 1, one->place, one->cluster,
-                    one->size, (double)one->size / (double)n);
+        report_putf(&plot.data, "%zu %.4f %zu %zu %.6f\n", first + one->level, one->place,
+                    one->cluster, one->size, (double)one->size / (double)n);
         widest = base_max(widest, t.first[one->level + 1] - t.first[one->level]);
     }
     report_putf(
         &plot.script,
         "    unset key\n    set border 1\n    unset ytics\n    set xtics 1\n"
-        "    set xrange [0.6:%zu.4]\n    set yrange [1:0]\n"
+        "    set xrange [%g:%g]\n    set yrange [1:0]\n"
         "    plot %sDATA index 1 using 1:2:(%g + %g * sqrt($5)) with points pt 7 ps variable "
         "lc rgb accent",
-        n_levels,
+        (double)first - 0.4, (double)(first + n_levels) - 0.6,
         n_levels > 1 ? "DATA index 0 using 1:2:($3-$1):($4-$2) with vectors nohead lc rgb muted, "
                        "\\\n         "
                      : "",
         widest > 40   ? 0.2
         : widest > 12 ? 0.5
-                      : 1.2,
+                      : 2.0,
         widest > 40   ? 1.2
         : widest > 12 ? 1.6
-                      : 2.6);
+                      : 1.8);
     if (widest <= 12) {
-        report_put(&plot.script, ", \\\n         '' index 1 using 1:2:3 with labels offset 0,1 "
-                                 "textcolor rgb ink font ',10'");
+        report_put(&plot.script, ", \\\n         '' index 1 using 1:2:3 with labels "
+                                 "textcolor rgb paper font ',10'");
     }
     report_put(&plot.script, "\n");
     TRY(report_plot_draw(&plot));

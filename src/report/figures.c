@@ -39,7 +39,7 @@ static psi_status draw_tree(report_page *page)
     size_t widest = 0;
     for (size_t i = 0; i < run->n_levels; i++) widest = base_max(widest, run->level_clusters[i]);
     if (run->n_levels < 2 || run->n_levels > STAGES_SHOWN || widest > TREE_CLUSTERS) return PSI_OK;
-    TRY(psi_figure_tree(page->ctx, &at, run->n_levels, run->n_observations,
+    TRY(psi_figure_tree(page->ctx, &at, 1, run->n_levels, run->n_observations,
                         (const int32_t *const *)run->levels));
     TRY(report_page_figure(page, "tree", widest > 12, "Which cluster split into which",
                            "Which cluster split into which, before the final clean-up: a dot is a "

@@ -202,23 +202,6 @@ static void put_top(report_page *page)
 
 // ---- figures ------------------------------------------------------------------------------------
 
-static psi_status put_image(report_page *page, const char *name, const char *ending)
-{
-    psi_status status = PSI_OK;
-    char *path = NULL, *bytes = NULL, file[96];
-    size_t size;
-    snprintf(file, sizeof file, "%s%s.svg", name, ending);
-    TRY(base_join(page->ctx, page->figures, file, &path));
-    TRY(base_read_file(page->ctx, path, 1 << 22, &bytes, &size));
-    report_put(&page->html, "data:image/svg+xml;base64,");
-    report_base64(&page->html, bytes, size);
-    status = page->html.status;
-done:
-    base_free(page->ctx, bytes);
-    base_free(page->ctx, path);
-    return status;
-}
-
 psi_status report_page_figure(report_page *page, const char *name, bool wide, const char *alt,
                               const char *caption)
 {
@@ -229,9 +212,9 @@ psi_status report_page_figure(report_page *page, const char *name, bool wide, co
         "<figure id=\"figure-%s\"%s><picture><source media=\"(prefers-color-scheme: dark)\" "
         "srcset=\"",
         name, wide ? " class=\"across\"" : "");
-    TRY(put_image(page, name, "-dark"));
+    TRY(report_put_svg(html, page->figures, name, "-dark"));
     report_putf(html, "\"><img alt=\"%s\" src=\"", alt);
-    TRY(put_image(page, name, ""));
+    TRY(report_put_svg(html, page->figures, name, ""));
     report_putf(html, "\"></picture><figcaption>%s</figcaption></figure>\n", caption);
     page->n_figures++;
     status = html->status;

@@ -116,6 +116,25 @@ void report_duration(report_text *text, double seconds)
     }
 }
 
+psi_status report_put_svg(report_text *text, const char *folder, const char *name,
+                          const char *ending)
+{
+    enum { LIMIT = 1 << 22 };
+    psi_status status = PSI_OK;
+    char file[96], *path = NULL, *bytes = NULL;
+    size_t size;
+    snprintf(file, sizeof file, "%s%s.svg", name, ending);
+    TRY(base_join(text->ctx, folder, file, &path));
+    TRY(base_read_file(text->ctx, path, LIMIT, &bytes, &size));
+    report_put(text, "data:image/svg+xml;base64,");
+    report_base64(text, bytes, size);
+    status = text->status;
+done:
+    base_free(text->ctx, bytes);
+    base_free(text->ctx, path);
+    return status;
+}
+
 psi_status report_text_save(const report_text *text, const char *path, bool replace)
 {
     psi_status status = text->status;

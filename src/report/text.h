@@ -33,6 +33,10 @@ void report_base64(report_text *text, const void *bytes, size_t size);
 void report_count(report_text *text, uint64_t count);
 void report_duration(report_text *text, double seconds);
 
+// The figure folder/name+ending.svg as a data URI.
+psi_status report_put_svg(report_text *text, const char *folder, const char *name,
+                          const char *ending);
+
 // Writes it atomically; returns what stuck, if something did.
 psi_status report_text_save(const report_text *text, const char *path, bool replace);
 
