@@ -107,8 +107,8 @@ psi_status psi_figure_matrix(psi_ctx *ctx, const psi_figure *at, size_t rows, si
     report_putf(&plot.script,
                 "    unset key\n    set border 15\n    set size ratio %g\n"
                 "    set xrange [-0.5:%g]\n    set yrange [%g:-0.5]\n    set cbrange [0:%g]\n"
-                "    if (dark) { set palette defined (0 '#1d2126', 1 '#56b4e9') }\n"
-                "    if (!dark) { set palette defined (0 '#f4f6f8', 0.3 '#9ecae1', 1 '#08306b') }\n"
+                "    if (dark) { set palette defined (0 '#27475c', 1 '#8fd3ff') }\n"
+                "    if (!dark) { set palette defined (0 '#c6dbef', 0.3 '#85b8db', 1 '#08306b') }\n"
                 "    set colorbox\n    set cbtics textcolor rgb ink\n"
                 "    plot DATA using 1:2:(0.5):(0.5):3 with boxxyerror fc palette",
                 (double)rows / (right + 0.5), right, (double)rows - 0.5,

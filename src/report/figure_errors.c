@@ -141,6 +141,18 @@ static size_t bin_of(const bins *b, double value)
     return at <= 0.0 ? 0 : base_min((size_t)at, b->n - 1);
 }
 
+// 1, 2 or 5 times a power of ten, at most six of which reach the top.
+static size_t round_step(size_t top)
+{
+    static const size_t factor[] = {1, 2, 5};
+    size_t power = 1;
+    for (size_t i = 0; factor[i] * power * 6 < top; i = (i + 1) % 3) {
+        if (i == 2) power *= 10;
+        if (factor[(i + 1) % 3] * power * 6 >= top) return factor[(i + 1) % 3] * power;
+    }
+    return power;
+}
+
 psi_status psi_figure_histogram(psi_ctx *ctx, const psi_figure *at, size_t groups, size_t n,
                                 const double *values, const char *const *names, double least)
 {
@@ -173,7 +185,10 @@ psi_status psi_figure_histogram(psi_ctx *ctx, const psi_figure *at, size_t group
         for (size_t g = 0; g < groups; g++) report_putf(&plot.data, " %zu", count[g * b.n + i]);
         report_put(&plot.data, "\n");
     }
-    report_put(&plot.data, "\n\n# the rug: value height group colour\n");
+    report_putf(&plot.data, "%.6g %.6g", pow(10.0, left + (double)b.n / BINS_PER_DECADE),
+                pow(10.0, left + (double)b.n / BINS_PER_DECADE)); // where the last bin ends
+    for (size_t g = 0; g < groups; g++) report_put(&plot.data, " 0");
+    report_put(&plot.data, "\n\n\n# the rug: value height group colour\n");
     const double top = 1.05 * (double)most, stripe = 0.07 * (double)most;
     for (size_t g = 0; g < groups; g++) {
         const size_t shown = base_min(n, RUG_SHOWN);
@@ -187,11 +202,11 @@ psi_status psi_figure_histogram(psi_ctx *ctx, const psi_figure *at, size_t group
     report_putf(&plot.script,
                 "    set logscale x\n    set format x '%%g'\n    set xrange [%g:%g]\n"
                 "    set yrange [0:%g]\n    set key outside top center horizontal\n"
-                "    set ytics add\n    set grid ytics lc rgb line\n"
+                "    set ytics 0, %zu, %zu\n    set grid ytics lc rgb line\n"
                 "    plot DATA index 1 using 1:2:(0):(%g):4 with vectors nohead lw 0.5 lc rgb "
                 "variable notitle",
                 pow(10.0, left), pow(10.0, left + (double)b.n / BINS_PER_DECADE),
-                top + stripe * (double)groups, 0.8 * stripe);
+                top + stripe * (double)groups, round_step(most), most, 0.8 * stripe);
     for (size_t g = 0; g < groups; g++) {
         report_text words = {.ctx = ctx};
         put_name(&words, names, g);

@@ -18,11 +18,9 @@ static void hide_programs(void)
     assert_int_equal(setenv("PATH", "/nonexistent", 1), 0);
 }
 
-static char *read_page(psi_ctx *ctx, const char *folder, size_t *size)
+static void read_page(psi_ctx *ctx, const char *folder, char **page, size_t *size)
 {
-    char *text = NULL;
-    assert_ok(ctx, base_read_file(ctx, test_path(folder, "page.html"), 1 << 24, &text, size));
-    return text;
+    assert_ok(ctx, base_read_file(ctx, test_path(folder, "page.html"), 1 << 24, page, size));
 }
 
 static size_t count_of(const char *text, const char *words)
@@ -67,7 +65,8 @@ static void a_real_run_is_told_as_it_is(void **state)
     assert_int_equal(result.latent_states, 4);
     assert_int_equal(result.refinements, 3);
     assert_true(result.error < 1e-9 && result.zero_error > 0.01);
-    char *page = read_page(ctx, folder, &size);
+    char *page;
+    read_page(ctx, folder, &page, &size);
     assert_int_equal(size, result.bytes);
     assert_says(page, "4 latent states");
     assert_says(page, "Confirmed");
@@ -126,7 +125,8 @@ static void every_kind_of_observation_is_shown(void **state)
         test_made_up_run(ctx, folder, &spec);
         assert_ok(ctx, report(ctx, folder, NULL, &result));
         assert_true(result.pictures);
-        char *page = read_page(ctx, folder, &size);
+        char *page;
+        read_page(ctx, folder, &page, &size);
         assert_says(page, kinds[i].look);
         assert_int_equal(count_of(page, "class=\"look\""), 6);
         base_free(ctx, page);
@@ -161,7 +161,8 @@ static void two_thousand_latent_states_stay_below_5_megabytes(void **state)
         assert_ok(ctx, report(ctx, folder, NULL, &result));
         assert_int_equal(result.latent_states, spec.n_latent);
         assert_in_range(result.bytes, 100000, 5000000);
-        char *page = read_page(ctx, folder, &size);
+        char *page;
+        read_page(ctx, folder, &page, &size);
         assert_int_equal(count_of(page, "<tr id=\"s"), spec.n_latent);
         base_free(ctx, page);
         test_folder_free(folder);
@@ -180,7 +181,8 @@ static void a_run_whose_data_are_gone_says_so(void **state)
     assert_int_equal(rename(test_path(folder, "data.npz"), test_path(folder, "moved.npz")), 0);
     assert_ok(ctx, report(ctx, folder, NULL, &result));
     assert_false(result.pictures);
-    char *page = read_page(ctx, folder, &size);
+    char *page;
+    read_page(ctx, folder, &page, &size);
     assert_says(page, "no longer where they were");
     assert_silent(page, "class=\"look\"");
     assert_says(page, "leads to"); // the model is still there
@@ -204,7 +206,7 @@ static void a_run_whose_data_are_gone_says_so(void **state)
     assert_int_equal(rename(test_path(elsewhere, "data.npz"), test_path(folder, "data.npz")), 0);
     assert_ok(ctx, report(ctx, folder, NULL, &result));
     assert_false(result.pictures);
-    page = read_page(ctx, folder, &size);
+    read_page(ctx, folder, &page, &size);
     assert_says(page, "have changed since");
     base_free(ctx, page);
     test_folder_free(folder);
@@ -226,7 +228,8 @@ static void an_interrupted_run_is_shown_as_far_as_it_got(void **state)
     assert_false(result.finished || result.trusted);
     assert_true(result.pictures);
     assert_int_equal(result.latent_states, 4); // of refinement 2
-    char *page = read_page(ctx, folder, &size);
+    char *page;
+    read_page(ctx, folder, &page, &size);
     assert_says(page, "This run was interrupted");
     assert_says(page, "class=\"look\"");
     base_free(ctx, page);
@@ -242,7 +245,7 @@ static void an_interrupted_run_is_shown_as_far_as_it_got(void **state)
     }
     assert_ok(ctx, report(ctx, folder, NULL, &result));
     assert_false(result.finished || result.pictures);
-    page = read_page(ctx, folder, &size);
+    read_page(ctx, folder, &page, &size);
     assert_says(page, "nothing says where the data are");
     base_free(ctx, page);
     assert_ok(ctx, report(ctx, folder, test_path(folder, "data.npz"), &result));
@@ -280,10 +283,11 @@ static void a_run_that_did_not_converge_says_so_at_the_top(void **state)
         base_free(ctx, text);
         assert_ok(ctx, report(ctx, folder, NULL, &result));
         assert_false(result.trusted);
-        char *page = read_page(ctx, folder, &size);
+        char *page;
+        read_page(ctx, folder, &page, &size);
         assert_says(page, changes[i].words);
-        const char *verdict = strstr(page, "id=\"verdict\"");
-        assert_true(verdict && verdict < strstr(page, "<h2>"));
+        *strstr(page, "<h2>") = '\0'; // the top is what stands before the first section
+        assert_says(page, "id=\"verdict\"");
         base_free(ctx, page);
     }
     test_folder_free(folder);
@@ -323,7 +327,8 @@ static void names_that_are_scripts_stay_names(void **state)
     fclose(file);
     base_free(ctx, manifest);
     assert_ok(ctx, report(ctx, folder, NULL, &result));
-    char *page = read_page(ctx, folder, &size);
+    char *page;
+    read_page(ctx, folder, &page, &size);
     assert_says(page, "&lt;script&gt;alert(1)&lt;/script&gt;");
     assert_says(page, "&lt;script&gt;alert(3)");
     assert_says(page, "&lt;script&gt;alert(5)");
