@@ -222,7 +222,8 @@ typedef struct meter {
         const char *phase, *what;
         double seconds;
         uint64_t count;
-        size_t unit; // observations that one count stands for
+        size_t unit;    // observations that one count stands for
+        double started; // the last one that was counted: its end may be told twice
     } phases[3];
 } meter;
 
@@ -231,7 +232,10 @@ static void listen(void *user, const psi_progress *progress)
     meter *to = user;
     if (progress->done != progress->total) return;
     for (size_t i = 0; i < CLI_COUNT(to->phases); i++) {
+        const double started = base_seconds() - progress->seconds;
         if (strcmp(progress->phase, to->phases[i].phase) != 0) continue;
+        if (fabs(started - to->phases[i].started) < 1e-3) continue;
+        to->phases[i].started = started;
         to->phases[i].seconds += progress->seconds;
         to->phases[i].count += progress->done;
     }
@@ -289,9 +293,9 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     psi_clustering *found = NULL;
     meter to = {.of = of,
                 .started = base_seconds(),
-                .phases = {{"learning features", "learning the features", 0.0, 0, 256},
-                           {"predict", "computing features of observations", 0.0, 0, 1},
-                           {"train", "training the representation network", 0.0, 0, 256}}};
+                .phases = {{"learning features", "learning the features", .unit = 256},
+                           {"predict", "computing features of observations", .unit = 1},
+                           {"train", "training the representation network", .unit = 256}}};
     TRY(psi_run_new(ctx, path, false, &to.run));
     how.watch = watch;
     how.user = &to;
