@@ -243,11 +243,11 @@ void report_page_asked(report_page *page)
         put_value(html, json_object_get(run->manifest, "seed"));
         report_put(html, "</dd>");
         put_fact(html, "took");
-        report_duration(html, json_number_value(json_object_get(run->manifest, "seconds")));
+        report_duration(html, json_number_value(report_run_timing(run, "seconds")));
         report_put(html, " on ");
         put_value(html, json_object_get(run->manifest, "threads"));
         report_put(html, " threads</dd>");
-        const char *when = json_string_value(json_object_get(run->manifest, "finished"));
+        const char *when = json_string_value(report_run_timing(run, "finished"));
         put_fact(html, "finished");
         report_escape(html, when ? when : "–");
         report_put(html, "</dd>");

@@ -20,30 +20,35 @@ static double widest(const report_run *run)
     return (double)most;
 }
 
+// A number, or a dash where it is not known.
+static void put_number(report_text *html, const char *format, double value)
+{
+    report_put(html, "<td>");
+    if (isfinite(value)) {
+        report_putf(html, format, value);
+    } else {
+        report_put(html, "–");
+    }
+    report_put(html, "</td>");
+}
+
 static void put_step(report_page *page, size_t i)
 {
     const psi_cluster_step *step = &page->run->steps[i];
     report_text *html = &page->html;
     report_putf(html,
                 "<tr><td>%zu</td><td><span class=\"bar\"><i style=\"width:%.1f%%\"></i></span>%zu"
-                "</td><td>%.2f&nbsp;%%</td>",
-                i + 1, 100.0 * (double)step->clusters / widest(page->run), step->clusters,
-                100.0 * step->ignored);
-    if (i == 0) {
-        report_put(html, "<td>–</td>"); // with nothing
-    } else {
-        report_putf(html, "<td>%.2f&nbsp;%%</td>", 100.0 * step->agreement);
-    }
-    report_putf(html, "<td>%.3g</td>", step->epsilon);
+                "</td>",
+                i + 1, 100.0 * (double)step->clusters / widest(page->run), step->clusters);
+    put_number(html, "%.2f&nbsp;%%", 100.0 * step->ignored);
+    put_number(html, "%.2f&nbsp;%%", i == 0 ? (double)NAN : 100.0 * step->agreement);
+    put_number(html, "%.3g", step->epsilon);
     if (page->errors) {
-        if (i < page->run->n_levels) {
-            report_putf(html, "<td>%.6f</td>", page->errors->summary[i].mean);
-        } else {
-            report_put(html, "<td>–</td>");
-        }
+        put_number(html, "%.6f",
+                   i < page->run->n_levels ? page->errors->summary[i].mean : (double)NAN);
     }
     report_put(html, "<td>");
-    report_duration(html, step->seconds);
+    if (isfinite(step->seconds)) report_duration(html, step->seconds);
     report_put(html, "</td></tr>\n");
 }
 

@@ -43,7 +43,9 @@ static psi_status open_data(report_page *page)
     if (!page->data_path) {
         return no_data(page, "nothing says where the data are; name them to see observations");
     }
-    if (!named && access(page->data_path, R_OK) != 0) {
+    struct stat info; // a manifest is hostile: what it names must be a file or a folder
+    if (!named && (stat(page->data_path, &info) != 0 || access(page->data_path, R_OK) != 0 ||
+                   !(S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))) {
         return no_data(page, "the data are no longer where they were when the run was made");
     }
     const psi_read_options reading = {.observation_key = page->options->observation_key};
@@ -104,7 +106,7 @@ static psi_status compute(report_page *page)
     page->result.trusted = run->finished &&
                            json_is_true(report_run_get(run, "result", "converged")) &&
                            json_is_true(report_run_get(run, "result", "stable")) &&
-                           !json_is_true(report_run_get(run, "result", "hot"));
+                           json_is_false(report_run_get(run, "result", "hot"));
     TRY(measure_states(page));
     if (page->data) {
         TRY(report_run_meet(run, page->data));
@@ -148,6 +150,7 @@ static void put_verdict(report_page *page)
     const report_run *run = page->run;
     report_text *html = &page->html;
     const bool hot = json_is_true(report_run_get(run, "result", "hot"));
+    const bool judged = json_is_boolean(report_run_get(run, "result", "hot"));
     const bool converged = json_is_true(report_run_get(run, "result", "converged"));
     if (!run->finished) {
         report_putf(html,
@@ -162,6 +165,10 @@ static void put_verdict(report_page *page)
         report_put(html,
                    "<p class=\"verdict bad\" id=\"verdict\"><b>Did not converge:</b> the last "
                    "two refinements differ. More refinements or more data may help.</p>\n");
+    } else if (!judged) {
+        report_put(html,
+                   "<p class=\"verdict warn\" id=\"verdict\"><b>Not judged:</b> the run came to "
+                   "an end, but it did not ask whether anything is left to tell apart.</p>\n");
     } else if (!page->result.trusted) {
         report_put(html, "<p class=\"verdict warn\" id=\"verdict\"><b>Found only once:</b> nothing "
                          "is left to tell apart, but no second round confirmed it.</p>\n");

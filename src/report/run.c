@@ -40,6 +40,12 @@ const json_t *report_run_get(const report_run *run, const char *object, const ch
     return json_object_get(json_object_get(run->manifest, object), member);
 }
 
+const json_t *report_run_timing(const report_run *run, const char *member)
+{
+    const json_t *timing = report_run_get(run, "timings", member);
+    return timing ? timing : json_object_get(run->manifest, member);
+}
+
 const char *report_run_data_path(const report_run *run)
 {
     return json_string_value(report_run_get(run, "data", "path"));
@@ -132,19 +138,42 @@ done:
     return status;
 }
 
+// All refinements whose labels are there, from the first on: those of a finished run may have been
+// removed to save space.
 static psi_status load_levels(report_run *run, const char *folder)
 {
     psi_status status = PSI_OK;
-    TRY(base_alloc_zero(run->ctx, run->n_steps, sizeof *run->levels, &run->levels));
-    TRY(base_alloc_zero(run->ctx, run->n_steps, sizeof *run->level_clusters, &run->level_clusters));
-    for (size_t level = 0; level < run->n_steps; level++) {
+    size_t n = 0;
+    for (bool there = true; there && n < MAX_STEPS; n += there) {
         char name[40];
-        snprintf(name, sizeof name, "clusters-%02zu.npy", level + 1);
-        // the labels of a refinement may have been removed to save space: the rest still counts
-        const bool there = is_there(run->ctx, folder, name, &status);
-        if (status != PSI_OK || !there) break;
-        TRY(load_level(run, folder, level));
+        snprintf(name, sizeof name, "clusters-%02zu.npy", n + 1);
+        there = is_there(run->ctx, folder, name, &status);
+        TRY(status);
     }
+    if (run->finished) n = base_min(n, run->n_steps);
+    TRY(base_alloc_zero(run->ctx, n, sizeof *run->levels, &run->levels));
+    TRY(base_alloc_zero(run->ctx, n, sizeof *run->level_clusters, &run->level_clusters));
+    for (size_t level = 0; level < n; level++) TRY(load_level(run, folder, level));
+done:
+    return status;
+}
+
+// What labels alone tell of the refinements, where their record was not written yet.
+static psi_status count_steps(report_run *run)
+{
+    psi_status status = PSI_OK;
+    TRY(base_alloc_zero(run->ctx, run->n_levels, sizeof *run->steps, &run->steps));
+    for (size_t level = 0; level < run->n_levels; level++) {
+        size_t ignored = 0;
+        for (size_t i = 0; i < run->n_observations; i++) ignored += run->levels[level][i] < 0;
+        run->steps[level] =
+            (psi_cluster_step){.clusters = run->level_clusters[level],
+                               .ignored = (double)ignored / (double)run->n_observations,
+                               .agreement = NAN,
+                               .epsilon = NAN,
+                               .seconds = NAN};
+    }
+    run->n_steps = run->n_levels;
 done:
     return status;
 }
@@ -169,39 +198,41 @@ done:
     return status;
 }
 
-// What an interrupted run left: in its folder, or in the checkpoint.
+// What an interrupted run left: in its folder, or in what is to become its result.
 static psi_status load_interrupted(report_run *run)
 {
+    static const char *const places[] = {".", "checkpoint", "checkpoint/result"};
     psi_status status = PSI_OK;
-    char *checkpoint = NULL;
-    TRY(base_join(run->ctx, run->folder, "checkpoint", &checkpoint));
-    const char *from =
-        is_there(run->ctx, run->folder, "refinements.jsonl", &status) ? run->folder : checkpoint;
-    TRY(status);
-    if (!is_there(run->ctx, from, "refinements.jsonl", &status)) {
+    char *from = NULL;
+    bool begun = false, labels = false;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !labels; i++) {
+        base_free(run->ctx, from);
+        TRY(base_join(run->ctx, run->folder, places[i], &from));
+        begun |= i > 0 && access(from, F_OK) == 0;
+        labels = is_there(run->ctx, from, "clusters-01.npy", &status);
         TRY(status);
-        status = FAIL(run->ctx, PSI_EMISSING,
-                      "%s is not the folder of a run: it has neither latent.npz nor "
-                      "refinements.jsonl",
-                      run->folder);
+    }
+    if (!labels) {
+        status =
+            begun ? FAIL(run->ctx, PSI_EMISSING,
+                         "%s has no labels yet: its first refinement was not finished", run->folder)
+                  : FAIL(run->ctx, PSI_EMISSING,
+                         "%s is not the folder of a run: it has neither a manifest with "
+                         "latent.npz nor labels",
+                         run->folder);
         goto done;
     }
     run->gamma = psi_cluster_defaults().gamma;
-    TRY(load_steps(run, from));
     TRY(load_levels(run, from));
-    if (run->n_levels == 0) {
-        status = FAIL(run->ctx, PSI_EMISSING,
-                      "%s has no labels yet: the first refinement was not "
-                      "finished",
-                      run->folder);
-        goto done;
-    }
+    const bool recorded = is_there(run->ctx, from, "refinements.jsonl", &status);
+    TRY(status);
+    TRY(recorded ? load_steps(run, from) : count_steps(run));
     const size_t last = run->n_levels - 1;
     run->n_latent = run->level_clusters[last];
     TRY(base_alloc(run->ctx, run->n_observations, sizeof *run->labels, &run->labels));
     memcpy(run->labels, run->levels[last], run->n_observations * sizeof *run->labels);
 done:
-    base_free(run->ctx, checkpoint);
+    base_free(run->ctx, from);
     return status;
 }
 

@@ -37,6 +37,9 @@ const char *report_run_data_path(const report_run *run);
 // A member of the manifest's object ("options", "result", …), or NULL.
 const json_t *report_run_get(const report_run *run, const char *object, const char *member);
 
+// "seconds" or "finished", wherever the manifest has them; or NULL.
+const json_t *report_run_timing(const report_run *run, const char *member);
+
 // Paths over the data with labels of n_latent latent states.
 psi_paths report_paths(const report_run *run, const psi_trajectories *data, const int32_t *labels,
                        size_t n_latent);

@@ -236,11 +236,13 @@ static void an_interrupted_run_is_shown_as_far_as_it_got(void **state)
     // without a manifest, only what is in the checkpoint, and the data named or not at all
     assert_int_equal(unlink(test_path(folder, "run/manifest.json")), 0);
     assert_int_equal(mkdir(test_path(folder, "run/checkpoint"), 0777), 0);
-    static const char *const files[] = {"refinements.jsonl", "clusters-01.npy", "clusters-02.npy"};
-    for (size_t i = 0; i < 3; i++) {
+    assert_int_equal(mkdir(test_path(folder, "run/checkpoint/result"), 0777), 0);
+    assert_int_equal(unlink(test_path(folder, "run/refinements.jsonl")), 0);
+    static const char *const files[] = {"clusters-01.npy", "clusters-02.npy"};
+    for (size_t i = 0; i < 2; i++) {
         char from[1024], to[1024];
         snprintf(from, sizeof from, "%s/run/%s", folder, files[i]);
-        snprintf(to, sizeof to, "%s/run/checkpoint/%s", folder, files[i]);
+        snprintf(to, sizeof to, "%s/run/checkpoint/result/%s", folder, files[i]);
         assert_int_equal(rename(from, to), 0);
     }
     assert_ok(ctx, report(ctx, folder, NULL, &result));
@@ -250,6 +252,11 @@ static void an_interrupted_run_is_shown_as_far_as_it_got(void **state)
     base_free(ctx, page);
     assert_ok(ctx, report(ctx, folder, test_path(folder, "data.npz"), &result));
     assert_true(result.pictures);
+    assert_int_equal(result.refinements, 2);
+    // before the first refinement there is nothing to show
+    assert_int_equal(unlink(test_path(folder, "run/checkpoint/result/clusters-01.npy")), 0);
+    assert_status(ctx, report(ctx, folder, NULL, &result), PSI_EMISSING);
+    test_assert_error_says(ctx, "no labels yet");
     test_folder_free(folder);
     psi_ctx_free(ctx);
 }
@@ -271,7 +278,7 @@ static void a_run_that_did_not_converge_says_so_at_the_top(void **state)
         {"\"converged\": true", "\"converged\": fals", "Did not converge"},
         {"\"hot\": false", "\"hot\": true ", "Not the whole truth"},
     };
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         assert_ok(ctx, base_read_file(ctx, path, 1 << 20, &text, &size));
         char *at = strstr(text, changes[i].from);
         assert_non_null(at);
