@@ -129,8 +129,10 @@ static void results_that_are_none_are_refused(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     char *folder = test_folder();
-    const char *folders[] = {folder}, *page = test_path(folder, "index.html");
+    const char *folders[] = {folder};
+    char page[1024];
     struct stat info;
+    snprintf(page, sizeof page, "%s/index.html", folder);
     assert_status(ctx, psi_report_studies(ctx, page, "t", 1, folders), PSI_EIO);
     static const char *const wrong[] = {
         "[]", "{\"title\": 3}",
