@@ -143,7 +143,7 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         {"scale", 0, "quick|medium|paper", CLI_CHOICE, &of.scale_name,
          "how much of it: minutes, an hour or so, or as much as the paper"},
         {"constants", 0, "ours|table-1", CLI_CHOICE, &of.constants,
-         "thresholds chosen from the data, or those of table 1"},
+         "psifold's own, or the paper's schedule with table 1"},
         {"net", 0, "auto|cnn|resnet18", CLI_CHOICE, &of.net,
          "of the lock; auto: cnn, and resnet18 at the scale of the paper"},
         {"episodes", 0, "N", CLI_SIZE, &of.episodes, "training trajectories; 0: the scale's"},
@@ -163,10 +163,7 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (show_options) {
-        study_print_presets(cli);
-        return cli_set(cli, "presets", study_presets_json());
-    }
+    if (show_options) return study_show_presets(cli);
     if (!arguments[0] || (strcmp(arguments[0], "all") != 0 && !find_study(arguments[0]))) {
         status = FAIL(cli->ctx, PSI_EUSAGE,
                       "reproduce needs to know what: column-world, point-column-world, "

@@ -47,18 +47,17 @@ psi_status study_says(study *of, const char *format, ...) PRINTF_LIKE(2, 3); // 
 psi_status study_trajectories(study *of, const psi_task *task, size_t episodes, uint64_t seed,
                               const char *name, psi_trajectories **out);
 
-// Clusters into the run folder name, unless it is there; then reads it, and writes its page to
-// name.html. seconds and image passes per phase are kept in name-phases.json.
+// Clusters into the run folder name, or goes on with what is there; then reads it, and writes its
+// page to name.html. Seconds and image passes per phase are kept in name-phases.json.
 psi_status study_cluster(study *of, const char *data_name, const psi_trajectories *data,
                          const psi_cluster_options *how, const char *name, psi_run_result **run);
 
-// The options of the clustering: psifold's own, or table 1's for this task ("column-world" or
-// "combination-lock") as far as they have a meaning here.
-psi_cluster_options study_options(const study *of, const char *task, size_t n_transitions);
+// The options of the clustering: psifold's own, or the paper's schedule with the constants of table
+// 1 for this task ("column-world" or "combination-lock").
+psi_status study_options(const study *of, const char *task, psi_cluster_options *how);
 
-// Table 1, as JSON and as text.
-json_t *study_presets_json(void);
-void study_print_presets(cli_call *cli);
+// Both of them, as text and JSON.
+psi_status study_show_presets(cli_call *cli);
 
 // The labels of all refinements of a run, c_0 (terminal states and the rest) in front of them and
 // the final ones at the end.

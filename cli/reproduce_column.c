@@ -189,7 +189,8 @@ static psi_status claim_from_data(study *of)
     TRY(psi_task_check(ctx, &task));
     TRY(study_trajectories(of, &task, of->episodes ? of->episodes : 1000, of->cli->seed, "data",
                            &data));
-    const psi_cluster_options how = study_options(of, "column-world", data->n_transitions);
+    psi_cluster_options how = psi_cluster_defaults(); // a table: the paper's schedule has none
+    how.seed = of->cli->seed;
     TRY(study_cluster(of, "data", data, &how, "run", &run));
     TRY(psi_purity_of(ctx, data, run->labels, run->n_latent, &purity));
     TRY(study_set(of, "latent_states_from_data", json_integer((json_int_t)run->n_latent)));

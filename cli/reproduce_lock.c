@@ -310,7 +310,8 @@ psi_status study_combination_lock(study *of)
     TRY(draw_map(of, &lock));
     TRY(study_trajectories(of, &lock.train, episodes, of->cli->seed, "data", &lock.data));
     TRY(study_trajectories(of, &lock.test, TEST, of->cli->seed + 1000003, "test", &lock.fresh));
-    psi_cluster_options how = study_options(of, "combination-lock", lock.data->n_transitions);
+    psi_cluster_options how;
+    TRY(study_options(of, "combination-lock", &how));
     const bool resnet =
         strcmp(of->net, "resnet18") == 0 || (strcmp(of->net, "auto") == 0 && of->scale == 2);
     how.approximator = resnet ? PSI_APPROXIMATOR_RESNET18 : PSI_APPROXIMATOR_CNN;

@@ -117,7 +117,8 @@ static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *
     TRY(study_trajectories(of, task, of->episodes ? of->episodes : TRAINING, seed, data_name,
                            &data));
     TRY(study_trajectories(of, task, TEST, seed + 1000003, test_name, &test));
-    psi_cluster_options how = study_options(of, "column-world", data->n_transitions);
+    psi_cluster_options how;
+    TRY(study_options(of, "column-world", &how));
     how.seed = seed;
     TRY(study_cluster(of, data_name, data, &how, run_name, &run));
     TRY(psi_purity_of(ctx, data, run->labels, run->n_latent, &purity));

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { IMAGE_BATCH = 256 }; // observations in a training step of networks for images
+
 // ---- writing down what came out -----------------------------------------------------------------
 
 psi_status study_set(study *of, const char *key, json_t *value)
@@ -120,56 +122,39 @@ done:
 
 // ---- options ------------------------------------------------------------------------------------
 
-// Table 1 of the paper. It does not give gamma: .6 makes the gap lie between epsilon and twice
-// that.
-typedef struct preset {
-    const char *name, *task;
-    size_t batch, reward_epochs, sf_epochs, representation_epochs, trajectories;
-    double learning_rate, epsilon_reward, epsilon_sf, filter, gamma;
-} preset;
+static const char *const PAPER_TASKS[] = {"column-world", "combination-lock"};
+static const size_t PAPER_TRAJECTORIES[] = {1000, 10000};
 
-static const preset TABLE_1[] = {
-    {"table-1 column-world", "column-world", 32, 5, 5, 5, 1000, 0.005, 0.5, 1.0, 0.01, 0.6},
-    {"table-1 combination-lock", "combination-lock", 256, 10, 20, 20, 10000, 0.001, 0.4, 0.8,
-     0.0025, 0.6},
-};
-
-psi_cluster_options study_options(const study *of, const char *task, size_t n_transitions)
+psi_status study_options(const study *of, const char *task, psi_cluster_options *how)
 {
-    psi_cluster_options how = psi_cluster_defaults();
-    how.seed = of->cli->seed;
-    if (strcmp(of->constants, "table-1") != 0) return how;
-    for (size_t i = 0; i < CLI_COUNT(TABLE_1); i++) {
-        const preset *table = &TABLE_1[i];
-        if (strcmp(table->task, task) != 0) continue;
-        const size_t epoch = n_transitions / table->batch + 1;
-        how.learning_rate = table->learning_rate;
-        how.epsilon_reward = table->epsilon_reward;
-        how.epsilon_sf = table->epsilon_sf;
-        how.filter = table->filter;
-        how.gamma = table->gamma;
-        how.trunk_steps = table->reward_epochs * epoch;
-        how.head_steps = table->sf_epochs * epoch;
-        how.representation_steps = table->representation_epochs * epoch;
-    }
-    return how;
+    psi_status status = PSI_OK;
+    *how = psi_cluster_defaults();
+    if (strcmp(of->constants, "table-1") == 0) status = psi_cluster_paper(of->cli->ctx, task, how);
+    how->seed = of->cli->seed;
+    return status;
 }
 
-json_t *study_presets_json(void)
+psi_status study_show_presets(cli_call *cli)
 {
+    psi_status status = PSI_OK;
     json_t *presets = json_object();
-    for (size_t i = 0; i < CLI_COUNT(TABLE_1); i++) {
-        const preset *t = &TABLE_1[i];
-        json_object_set_new(
-            presets, t->name,
-            json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f}", "batch_size",
-                      (json_int_t)t->batch, "reward_epochs", (json_int_t)t->reward_epochs,
-                      "sf_epochs", (json_int_t)t->sf_epochs, "representation_epochs",
-                      (json_int_t)t->representation_epochs, "learning_rate", t->learning_rate,
-                      "epsilon_reward", t->epsilon_reward, "epsilon_sf", t->epsilon_sf, "filter",
-                      t->filter, "trajectories", (json_int_t)t->trajectories, "gamma", t->gamma));
-    }
+    psi_cluster_options paper[2];
     const psi_cluster_options ours = psi_cluster_defaults();
+    for (size_t i = 0; i < 2; i++) {
+        const psi_cluster_options *p = &paper[i];
+        char name[64];
+        TRY(psi_cluster_paper(cli->ctx, PAPER_TASKS[i], &paper[i]));
+        snprintf(name, sizeof name, "table-1 %s", PAPER_TASKS[i]);
+        json_object_set_new(
+            presets, name,
+            json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f}", "batch_size",
+                      (json_int_t)p->batch, "reward_epochs", (json_int_t)p->reward_epochs,
+                      "sf_epochs", (json_int_t)p->sf_epochs, "representation_epochs",
+                      (json_int_t)p->representation_epochs, "learning_rate", p->learning_rate,
+                      "epsilon_reward", p->epsilon_reward, "epsilon_sf", p->epsilon_sf, "filter",
+                      p->filter, "trajectories", (json_int_t)PAPER_TRAJECTORIES[i], "gamma",
+                      p->gamma));
+    }
     json_object_set_new(
         presets, "ours",
         json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "trunk_steps",
@@ -177,15 +162,9 @@ json_t *study_presets_json(void)
                   "representation_steps", (json_int_t)ours.representation_steps, "learning_rate",
                   ours.learning_rate, "epsilon_reward", ours.epsilon_reward, "epsilon_sf",
                   ours.epsilon_sf, "filter", ours.filter, "gamma", ours.gamma));
-    return presets;
-}
-
-void study_print_presets(cli_call *cli)
-{
-    const preset *c = &TABLE_1[0], *l = &TABLE_1[1];
-    const psi_cluster_options ours = psi_cluster_defaults();
+    const psi_cluster_options *c = &paper[0], *l = &paper[1];
     cli_print(cli, "--constants table-1                column-world  combination-lock");
-    cli_print(cli, "  batch size *                     %12zu  %16zu", c->batch, l->batch);
+    cli_print(cli, "  batch size                       %12zu  %16zu", c->batch, l->batch);
     cli_print(cli, "  epochs, reward refinement        %12zu  %16zu", c->reward_epochs,
               l->reward_epochs);
     cli_print(cli, "  epochs, SF refinement            %12zu  %16zu", c->sf_epochs, l->sf_epochs);
@@ -197,27 +176,24 @@ void study_print_presets(cli_call *cli)
               l->epsilon_reward);
     cli_print(cli, "  epsilon of successor features    %12g  %16g", c->epsilon_sf, l->epsilon_sf);
     cli_print(cli, "  spurious latent state filter     %12g  %16g", c->filter, l->filter);
-    cli_print(cli, "  training trajectories            %12zu  %16zu", c->trajectories,
-              l->trajectories);
-    cli_print(cli, "  gamma **                         %12g  %16g", c->gamma, l->gamma);
+    cli_print(cli, "  training trajectories            %12zu  %16zu", PAPER_TRAJECTORIES[0],
+              PAPER_TRAJECTORIES[1]);
+    cli_print(cli, "  gamma (not in the paper)         %12g  %16g", c->gamma, l->gamma);
     cli_print(cli, "--constants ours");
-    cli_print(cli, "  steps, features %zu, each refinement %zu, representation network %zu",
-              ours.trunk_steps, ours.head_steps, ours.representation_steps);
-    cli_print(cli, "  learning rate %g, filter %g, gamma %g, both epsilons from the data",
+    cli_print(cli, "  learning rate %g, filter %g, gamma %g, steps and both epsilons from the data",
               ours.learning_rate, ours.filter, ours.gamma);
-    cli_print(cli, "*  only turns epochs into steps here: psifold's own batches are of 256");
-    cli_print(cli,
-              "** not in the paper; chosen so that the gap lies between epsilon and twice that");
+    TRY(cli_set(cli, "presets", json_incref(presets)));
+done:
+    json_decref(presets);
+    return status;
 }
 
 // ---- clustering ---------------------------------------------------------------------------------
 
 // Seconds and observations per phase, from what the library tells of its progress.
 typedef struct meter {
-    psi_run *run;
     study *of;
     double started, refining;
-    size_t refinements;
     struct {
         const char *phase, *what;
         double seconds;
@@ -245,15 +221,10 @@ static psi_status watch(void *user, const psi_cluster_step *step, size_t refinem
                         const int32_t *labels)
 {
     meter *to = user;
-    to->refining += step->seconds;
-    to->refinements = refinement;
-    if (!to->of->cli->quiet) {
-        cli_close_line(to->of->cli);
-        cli_print(to->of->cli, "  refinement %zu: %zu latent states, %.2f %% ignored", refinement,
-                  step->clusters, 100.0 * step->ignored);
-        fflush(stdout);
-    }
-    return psi_run_watch(to->run, step, refinement, n, labels);
+    (void)n;
+    if (labels) to->refining += step->seconds; // not what an earlier process did
+    return study_says(to->of, "refinement %zu: %zu latent states, %.2f %% ignored", refinement,
+                      step->clusters, 100.0 * step->ignored);
 }
 
 static psi_status save_phases(study *of, const meter *from, double seconds, const char *name)
@@ -283,6 +254,7 @@ done:
     return status;
 }
 
+// Goes on where an earlier process stopped.
 static psi_status cluster_now(study *of, const char *path, const char *data_path,
                               const psi_trajectories *data, const psi_cluster_options *options,
                               const char *name)
@@ -291,12 +263,18 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     psi_ctx *ctx = of->cli->ctx;
     psi_cluster_options how = *options;
     psi_clustering *found = NULL;
+    psi_run *run = NULL;
     meter to = {.of = of,
                 .started = base_seconds(),
-                .phases = {{"learning features", "learning the features", .unit = 256},
+                .phases = {{"learning features", "learning the features", .unit = IMAGE_BATCH},
                            {"predict", "computing features of observations", .unit = 1},
-                           {"train", "training the representation network", .unit = 256}}};
-    TRY(psi_run_new(ctx, path, false, &to.run));
+                           {"train", "training the representation network", .unit = IMAGE_BATCH}}};
+    TRY(psi_run_resume(ctx, path, &run));
+    if (psi_run_finished(run)) {
+        status = study_says(of, "%s: clustered before", name);
+        goto done;
+    }
+    how.run = run;
     how.watch = watch;
     how.user = &to;
     of->cli->listen = listen;
@@ -304,14 +282,12 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     status = psi_cluster(ctx, data, &how, &found);
     of->cli->listen = NULL;
     if (status != PSI_OK) goto done;
-    const double seconds = base_seconds() - to.started;
-    TRY(save_phases(of, &to, seconds, name));
-    psi_run *run = to.run;
-    to.run = NULL;
-    TRY(psi_run_commit(run, data_path, data, &how, found, seconds));
+    TRY(save_phases(of, &to, base_seconds() - to.started, name));
+    run = NULL;
+    TRY(psi_run_commit(how.run, data_path, data, &how, found));
 done:
     psi_clustering_free(ctx, found);
-    psi_run_discard(to.run);
+    psi_run_suspend(run);
     return status;
 }
 
@@ -323,11 +299,7 @@ psi_status study_cluster(study *of, const char *data_name, const psi_trajectorie
     char *path = NULL, *data_path = NULL, *page = NULL, file[64];
     TRY(study_path(of, name, &path));
     TRY(study_path(of, data_name, &data_path));
-    if (!study_has(of, name)) {
-        TRY(cluster_now(of, path, data_path, data, how, name));
-    } else {
-        TRY(study_says(of, "%s: clustered before", name));
-    }
+    TRY(cluster_now(of, path, data_path, data, how, name));
     TRY(psi_run_load(ctx, path, run));
     snprintf(file, sizeof file, "%s.html", name);
     TRY(study_path(of, file, &page));

@@ -28,11 +28,18 @@ static psi_status no_data(report_page *page, const char *why)
     return PSI_OK;
 }
 
-static bool fits(const report_run *run, const psi_trajectories *data)
+// Are these the data that the run was made from? An interrupted run does not say: their number must
+// do.
+static psi_status compare_data(report_page *page, bool *same)
 {
-    return data->n_observations == run->n_observations &&
-           (!run->finished ||
-            (psi_fingerprint(data) == run->fingerprint && data->n_actions == run->n_actions));
+    const report_run *run = page->run;
+    psi_fingerprint fingerprint;
+    *same = page->data->n_observations == run->n_observations;
+    if (!*same || !run->finished) return PSI_OK;
+    const psi_status status = psi_fingerprint_of(page->ctx, page->data, &fingerprint);
+    *same = status == PSI_OK && strcmp(fingerprint.hex, run->result->fingerprint.hex) == 0 &&
+            page->data->n_actions == run->n_actions;
+    return status;
 }
 
 // The data that were named must be the run's; those of the manifest may have gone.
@@ -49,13 +56,14 @@ static psi_status open_data(report_page *page)
         return no_data(page, "the data are no longer where they were when the run was made");
     }
     const psi_read_options reading = {.observation_key = page->options->observation_key};
-    const psi_status status =
-        psi_trajectories_read(page->ctx, page->data_path, &reading, &page->data);
+    psi_status status = psi_trajectories_read(page->ctx, page->data_path, &reading, &page->data);
     if (status != PSI_OK) {
         if (named || status == PSI_ENOMEM || status == PSI_ECANCELLED) return status;
         return no_data(page, "the data cannot be read any more");
     }
-    if (fits(page->run, page->data)) return PSI_OK;
+    bool same;
+    status = compare_data(page, &same);
+    if (status != PSI_OK || same) return status;
     if (!named) return no_data(page, "the data have changed since the run was made");
     return FAIL(page->ctx, PSI_EDATA, "%s is not the data set that %s was made from",
                 page->data_path, page->run->folder);

@@ -188,7 +188,6 @@ static psi_status load_finished(report_run *run)
     run->n_actions = result->n_actions;
     run->has_terminal = result->has_terminal;
     run->gamma = result->gamma;
-    run->fingerprint = result->fingerprint;
     run->labels = result->labels;
     run->model = result->model;
     run->finished = true;

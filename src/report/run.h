@@ -19,7 +19,6 @@ typedef struct report_run {
     size_t n_observations, n_latent, n_actions; // n_actions is 0 while nothing tells it
     bool has_terminal;
     double gamma;
-    uint64_t fingerprint;   // of the data; 0 if not known
     int32_t *labels;        // (n_observations) final, or of the last refinement
     psi_run_result *result; // of a finished run
     const psi_mdp *model;   // result's, or counted from the data; NULL if neither is there

@@ -37,10 +37,9 @@ void test_cluster_run(psi_ctx *ctx, const char *folder, const char *name, uint64
     assert_ok(ctx, psi_trajectories_read(ctx, data_path, NULL, &data));
     assert_ok(ctx, psi_run_new(ctx, test_path(folder, "run"), false, &run));
     psi_cluster_options chosen = how ? *how : psi_cluster_defaults();
-    chosen.watch = psi_run_watch;
-    chosen.user = run;
+    chosen.run = run;
     assert_ok(ctx, psi_cluster(ctx, data, &chosen, &found));
-    assert_ok(ctx, psi_run_commit(run, data_path, data, &chosen, found, 1.5));
+    assert_ok(ctx, psi_run_commit(run, data_path, data, &chosen, found));
     psi_clustering_free(ctx, found);
     psi_trajectories_free(ctx, data);
 }
@@ -155,15 +154,15 @@ static void write_labels(psi_ctx *ctx, const char *folder, const made_up *run)
 static void write_manifest(psi_ctx *ctx, const char *folder, const char *data_path,
                            const test_run_spec *spec, const psi_trajectories *data)
 {
-    char fingerprint[20];
-    snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)psi_fingerprint(data));
+    psi_fingerprint fingerprint;
+    assert_ok(ctx, psi_fingerprint_of(ctx, data, &fingerprint));
     json_t *manifest = json_pack(
         "{s:s, s:s, s:i, s:i, s:f, s:{s:s, s:s, s:I, s:I, s:I, s:I}, s:{s:s, s:f}, s:{s:I, s:b, "
         "s:s, s:b, s:b, s:b, s:b, s:f, s:f, s:f, s:f, s:n}, s:{s:f, s:f, s:i, s:i, s:i, s:f, s:f, "
         "s:i}}",
         "psifold", "0.1.0", "finished", "2026-01-01T00:00:00Z", "seed", 0, "threads", 2, "seconds",
         12.0, "data", "path", spec->data_path ? spec->data_path : data_path, "fingerprint",
-        fingerprint, "episodes", (json_int_t)data->n_episodes, "transitions",
+        fingerprint.hex, "episodes", (json_int_t)data->n_episodes, "transitions",
         (json_int_t)data->n_transitions, "observations", (json_int_t)data->n_observations,
         "n_actions", (json_int_t)data->n_actions, "options", "approximator", "auto", "gamma", 0.5,
         "result", "latent_states", (json_int_t)spec->n_latent, "has_terminal", 0, "approximator",
