@@ -24,7 +24,7 @@ static void put_certificate(report_page *page)
 {
     const report_run *run = page->run;
     report_text *html = &page->html;
-    if (!json_is_object(json_object_get(run->manifest, "certificate"))) return;
+    if (!run->finished || !json_is_object(json_object_get(run->manifest, "certificate"))) return;
     const double judged = number(run, "certificate", "judged"),
                  violating = number(run, "certificate", "violating"),
                  unseen = number(run, "certificate", "unseen_pairs"),
@@ -114,7 +114,7 @@ void report_page_found(report_page *page)
     put_errors(page);
     put_certificate(page);
     const json_t *accuracy = report_run_get(run, "result", "representation_accuracy");
-    if (json_is_number(accuracy)) {
+    if (run->finished && json_is_number(accuracy)) {
         open_tile(html, "Representation network");
         report_putf(html, "%.4g&nbsp;%%</p><p>of held-out observations are recognised (",
                     100.0 * json_number_value(accuracy));

@@ -66,7 +66,7 @@
     find.addEventListener("input", filter);
     if (rewarding) rewarding.addEventListener("change", filter);
     document.getElementById("controls").hidden = false;
-    filter();
+    shown.textContent = rows.length + " latent states";
   }
 
   function paint(canvas, points, labels, stage) {
@@ -119,6 +119,7 @@
       name.textContent = text;
       slider.setAttribute("aria-valuetext", text);
       strip.textContent = list.textContent = "";
+      strip.className = order.length > 150 ? "strip many" : "strip";
       order.forEach(function (k) {
         var part = element("i", "", strip);
         part.style.width = 100 * stage.sizes[k] / data.n + "%";

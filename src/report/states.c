@@ -143,8 +143,10 @@ static void put_state(report_page *page, size_t k, size_t largest, const report_
 static void put_head(report_page *page)
 {
     report_text *html = &page->html;
-    report_put(html, "<table class=\"states\" id=\"states\"><thead><tr>"
-                     "<th data-sort=\"k\">Latent state</th><th data-sort=\"size\" "
+    // rows are grids, so that those out of sight cost nothing: 2,000 of them open at once
+    report_putf(html, "<table class=\"states\" id=\"states\" style=\"--columns:6rem 12.5rem%s%s\">",
+                page->plan ? " 5.5rem minmax(0,1fr)" : "", page->samples ? " minmax(0,19rem)" : "");
+    report_put(html, "<thead><tr><th data-sort=\"k\">Latent state</th><th data-sort=\"size\" "
                      "aria-sort=\"descending\">Size</th>");
     if (page->plan) {
         report_put(html,

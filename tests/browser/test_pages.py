@@ -145,8 +145,10 @@ class Pages(unittest.TestCase):
     def shoot(self, name):
         width, height = self.driver.execute_script(
             "return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]")
+        # a window as high as the page: what is out of sight is not drawn
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
         shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {
-            "captureBeyondViewport": True,
             "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}})
         (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
 
@@ -263,14 +265,14 @@ class Pages(unittest.TestCase):
 
     def test_two_thousand_latent_states_open_within_two_seconds(self):
         self.assertLess(self.pages["many"].stat().st_size, 5_000_000)
-        best = 1e9
-        for _ in range(5):  # others may be busy on the machine: the best counts
-            self.open("many")
-            best = min(best, self.driver.execute_script(
-                "var t = performance.getEntriesByType('navigation')[0]; return t.loadEventEnd"))
-            if best < 2000:
-                break
-        self.assertLess(best, 2000)
+        # time of the processor: others may be busy on the machine
+        self.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        self.open("many")
+        metrics = {entry["name"]: entry["value"] for entry in
+                   self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]}
+        self.driver.execute_cdp_cmd("Performance.disable", {})
+        self.assertGreater(metrics["TaskDuration"], 0.0)
+        self.assertLess(metrics["TaskDuration"], 2.0)
         self.assertEqual(len(self.visible_rows()), 2000)
 
     def test_print_leaves_the_controls_out(self):
