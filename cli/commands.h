@@ -16,6 +16,7 @@
     X("export", "the representation network as ONNX or safetensors", cli_export)                   \
     X("plan", "values and the best actions of the latent states", cli_plan)                        \
     X("agent", "agents that learn a task, with or without a run's representation", cli_agent)      \
+    X("reproduce", "an experiment of the paper", cli_reproduce)                                    \
     X("bench", "the measured figures, on this machine", cli_bench)
 
 #define X(name, summary, function) cli_run function;

@@ -211,6 +211,7 @@ psi_status psi_agent_evaluate(psi_ctx *ctx, psi_agent *agent, size_t episodes,
     psi_status status = PSI_OK;
     psi_agent_episode *curve = NULL;
     TRY(base_alloc(ctx, episodes, sizeof *curve, &curve));
+    if (agent->mind) agent->mind->exploit = true;
     for (size_t i = 0; i < episodes; i++) {
         TRY(play_episode(ctx, agent, FIRST_EVALUATION + i,
                          base_random_stream(agent->options.seed, AGENT_STREAM_EVALUATE, i), 0,
@@ -218,6 +219,7 @@ psi_status psi_agent_evaluate(psi_ctx *ctx, psi_agent *agent, size_t episodes,
     }
     *out = psi_agent_score_of(curve, episodes);
 done:
+    if (agent->mind) agent->mind->exploit = false;
     base_free(ctx, curve);
     return status;
 }

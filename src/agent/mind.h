@@ -34,6 +34,7 @@ struct agent_mind {
     const agent_eye *eye;
     size_t n_actions;
     uint64_t steps, updates;
+    bool exploit;    // values as they are known to be: no curiosity
     double loss_sum; // of the updates of this episode …
     uint64_t losses; // … and how many
 };

@@ -62,7 +62,7 @@ psi_agent_options psi_agent_defaults(psi_agent_kind kind)
                                  .tau = 0.05,
                                  .loss = PSI_TD_HUBER,
                                  .table_rate = 0.5,
-                                 .optimism = 0.25,
+                                 .optimism = 0.1,
                                  .best_value = 1.0};
     if (kind == PSI_AGENT_PLANNER) options.exploration_episodes = 0; // it is curious by itself
     return options;

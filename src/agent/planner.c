@@ -30,7 +30,8 @@ typedef struct planner_mind {
     agent_mind mind;
     agent_outcomes *pair; // (K, A)
     psi_plan *plan;
-    bool stale; // something was learnt since the plan was made
+    bool stale;   // something was learnt since the plan was made
+    bool cautious; // the plan was made without imagined visits
 
     // room for the entries of the model, as psi_mdp_from_entries takes them
     size_t room;
@@ -102,7 +103,8 @@ static psi_status make_model(psi_ctx *ctx, planner_mind *self, psi_mdp **out)
 {
     psi_status status = PSI_OK;
     const size_t n_states = self->mind.eye->n_states, pairs = n_states * self->mind.n_actions;
-    const double imagined = self->mind.options.optimism, best = self->mind.options.best_value;
+    const double imagined = self->mind.exploit ? 0 : self->mind.options.optimism;
+    const double best = self->mind.options.best_value;
     size_t n = 0;
     for (size_t row = 0; row < pairs; row++) {
         const agent_outcomes *pair = &self->pair[row];
@@ -113,10 +115,11 @@ static psi_status make_model(psi_ctx *ctx, planner_mind *self, psi_mdp **out)
             self->next[n] = pair->next[i];
             self->probability[n] = pair->count[i] / visits;
         }
+        self->reward[row] = visits > 0 ? (pair->reward_sum + imagined * best) / visits : 0;
+        if (imagined == 0) continue; // a pair never seen is not chosen then
         self->rows[n] = row;
         self->next[n] = (int32_t)n_states;
         self->probability[n++] = imagined / visits;
-        self->reward[row] = (pair->reward_sum + imagined * best) / visits;
     }
     status = psi_mdp_from_entries(ctx, n_states + 1, self->mind.n_actions, n, self->rows,
                                   self->next, self->probability, self->reward, self->terminal, out);
@@ -137,6 +140,7 @@ static psi_status replan(psi_ctx *ctx, planner_mind *self)
     psi_plan_free(ctx, self->plan);
     self->plan = plan;
     self->stale = false;
+    self->cautious = self->mind.exploit;
     self->mind.updates++;
 done:
     psi_mdp_free(ctx, model);
@@ -155,7 +159,7 @@ static psi_status planner_values(psi_ctx *ctx, agent_mind *mind, const void *row
 {
     psi_status status = PSI_OK;
     planner_mind *self = of(mind);
-    if (self->stale || !self->plan) TRY(replan(ctx, self));
+    if (self->stale || !self->plan || self->cautious != mind->exploit) TRY(replan(ctx, self));
     const double *values = self->plan->q + (size_t)*(const int32_t *)row * mind->n_actions;
     for (size_t a = 0; a < mind->n_actions; a++) q[a] = (psi_real)values[a];
 done:
