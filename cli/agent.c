@@ -123,13 +123,14 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
                        .evaluation = 10,
                        .options = psi_agent_defaults(PSI_AGENT_DQN)};
     psi_agent_options *o = &call.options;
-    enum { OWN = 25 };
+    enum { OWN = 26 };
     cli_option options[OWN + 1 + CLI_TASK_OPTIONS] = {
         {"kind", 0, "dqn|pretrained|reward-predictive|planner|tabular|random", CLI_CHOICE,
          &call.kind, "which agent"},
         {"run", 0, "RUN", CLI_TEXT, &call.run,
          "run folder of psifold cluster; for reward-predictive and planner"},
         {"net", 0, "cnn|resnet18|mlp", CLI_CHOICE, &call.net, "Q-network of dqn and pretrained"},
+        {"hidden", 0, "N", CLI_SIZE, &o->hidden, "units of each of the mlp's two layers"},
         {"view", 0, "auto|observation|one-hot|softmax|features|truth", CLI_CHOICE, &call.view,
          "what the learning part sees"},
         {"truth-of", 0, "PRESET", CLI_TEXT, &call.truth_of,

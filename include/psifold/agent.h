@@ -93,6 +93,7 @@ typedef struct psi_agent_options {
     psi_agent_kind kind;
     psi_view view;
     psi_net_kind net;              // of dqn and pretrained: cnn, resnet18 or mlp
+    size_t hidden;                 // units of each of the mlp's two layers
     const psi_net *representation; // of a clustering run; borrowed until the agent is freed
     const psi_net *start;          // pretrained: the Q-network to start from; copied
     const psi_task *truth_of;      // view truth: the task whose latent states are shown, on the same

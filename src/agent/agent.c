@@ -16,6 +16,7 @@ static psi_status check_options(psi_ctx *ctx, const psi_agent_options *o)
         const char *what;
     } rules[] = {
         {(int)o->kind >= 0 && (int)o->kind < PSI_AGENT_KINDS, "the kind of agent is not known"},
+        {o->hidden > 0 && o->hidden <= 1 << 16, "a layer has from 1 to 65536 units"},
         {o->gamma >= 0 && o->gamma < 1, "gamma must be at least 0 and below 1"},
         {o->learning_rate > 0 && isfinite(o->learning_rate), "the learning rate must be positive"},
         {o->batch > 0 && o->batch <= 1 << 20, "a batch has from 1 to 2^20 transitions"},

@@ -20,10 +20,10 @@ static psi_status describe(psi_ctx *ctx, const psi_agent *agent, json_t **out)
     *out = NULL;
     TRY(psi_task_json(ctx, &agent->task, task));
     *out = json_pack(
-        "{s:s, s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:i, s:b, s:f, "
+        "{s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:i, s:b, s:f, "
         "s:f, s:f, s:s}",
         "task", task, "kind", psi_agent_kind_name(o->kind), "view", psi_view_name(o->view), "net",
-        psi_net_kind_name(o->net), "gamma", o->gamma, "learning_rate", o->learning_rate, "batch",
+        psi_net_kind_name(o->net), "hidden", (json_int_t)o->hidden, "gamma", o->gamma, "learning_rate", o->learning_rate, "batch",
         (json_int_t)o->batch, "buffer", (json_int_t)o->buffer, "learning_starts",
         (json_int_t)o->learning_starts, "update_every", (json_int_t)o->update_every,
         "exploration_episodes", (json_int_t)o->exploration_episodes, "final_epsilon",

@@ -68,6 +68,7 @@ static psi_status fresh_network(psi_ctx *ctx, const agent_eye *eye,
     psi_net_spec spec = psi_net_defaults(whole && !eye->numbered ? options->net : PSI_NET_MLP,
                                          &eye->shape, eye->dtype, n_actions, 1);
     if (!whole) spec.n_hidden = 0;
+    for (size_t i = 0; i < spec.n_hidden; i++) spec.hidden[i] = options->hidden;
     TRY(psi_net_new(ctx, &spec, options->seed, out));
     // a frozen agent starts from Q = 0 everywhere: no action looks better than it is known to be
     if (!whole) TRY(clear_tensor(ctx, *out, "head.weight"));

@@ -52,6 +52,7 @@ psi_agent_options psi_agent_defaults(psi_agent_kind kind)
 {
     psi_agent_options options = {.kind = kind,
                                  .net = PSI_NET_CNN,
+                                 .hidden = 1000, // as in the paper
                                  .gamma = 0.95,
                                  .learning_rate = 1e-3,
                                  .batch = 200,

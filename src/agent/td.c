@@ -6,7 +6,7 @@
 double agent_td_targets(size_t n, size_t n_actions, const float *rewards, const uint8_t *terminated,
                         const psi_real *next_q, double gamma, psi_real *y)
 {
-    double largest = 0;
+    double largest = 0; // infinite if anything is not a number
     for (size_t i = 0; i < n; i++) {
         double target = (double)rewards[i];
         if (!terminated[i]) {
@@ -16,8 +16,7 @@ double agent_td_targets(size_t n, size_t n_actions, const float *rewards, const 
             target += gamma * (double)best;
         }
         y[i] = (psi_real)target;
-        // written so that not-a-number counts as larger than everything
-        if (!(fabs(target) <= largest)) largest = fabs(target);
+        largest = isnan(target) ? HUGE_VAL : fmax(largest, fabs(target));
     }
     return largest;
 }
