@@ -120,6 +120,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"head-steps", 0, "N", CLI_SIZE, &how.head_steps, "training steps of every fit"},
         {"representation-steps", 0, "N", CLI_SIZE, &how.representation_steps,
          "training steps of the representation network"},
+        {"shift", 0, "N", CLI_SIZE, &how.shift,
+         "images are moved by up to N pixels while networks learn"},
         {"learning-rate", 0, "R", CLI_REAL, &how.learning_rate, "of trunk and heads"},
     };
     const cli_usage usage = {

@@ -54,6 +54,7 @@ typedef struct psi_cluster_options {
     size_t max_latent_states; // PSI_ELIMIT beyond
     size_t hidden;            // units of each of the perceptron's two layers
     size_t trunk_steps, head_steps, representation_steps;
+    size_t shift; // images are moved by up to so many pixels while networks learn
     double learning_rate;
     uint64_t seed;
     // After every refinement with the labels (observations) so far; may be NULL.

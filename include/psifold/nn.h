@@ -43,9 +43,9 @@ enum { PSI_MAX_HIDDEN = 8 };
 //
 // mlp       vectors of any length; n_hidden layers of hidden[i] units with ReLU (n_hidden 0 is a
 //           linear map: heads on cached features). Features are the last hidden layer's.
-// cnn       C×H×W: 3×3 convolutions with stride 2, batch norm and ReLU, 32, 64, 128, 128 …
-// channels,
-//           until both sides are at most 4 (two at least); then one dense layer of 256 with ReLU.
+// cnn       C×H×W: 3×3 convolutions with stride 2, batch norm and ReLU, 32, 64, 128, 128 … channels
+//           until both sides are at most 4 (two at least); then 256 units over all of the map, with
+//           batch norm and ReLU as well.
 // resnet18  C×H×W, exactly torchvision's; features are ReLU of its 1000 outputs.
 // Images are from 8×8 to 128×128, of any number of channels.
 typedef struct psi_net_spec {

@@ -40,6 +40,7 @@ psi_cluster_options psi_cluster_defaults(void)
                                  .trunk_steps = 1000,
                                  .head_steps = 500,
                                  .representation_steps = 1000,
+                                 .shift = 2,
                                  .learning_rate = 2e-3};
 }
 
@@ -88,7 +89,9 @@ static psi_status choose_approximator(clustering_run *run)
                                                .length = 8,
                                                .learning_rate = options->learning_rate,
                                                .inverse_weight = 1.0,
-                                               .contrast_weight = 0.5,
+                                               .contrast_weight = 1.0,
+                                               .next_weight = 12.0,
+                                               .shift = options->shift,
                                                .seed = options->seed},
                                      .head_steps = options->head_steps,
                                      .head_batch = 512,
@@ -148,7 +151,7 @@ static psi_status run_round(clustering_run *run, size_t round, round_result *out
         out->smoothed = (double)summary.changed / (double)run->problem.n_states;
     }
     TRY(cluster_judge_split(run->ctx, &run->problem, &run->approximator, out->labels, out->n_latent,
-                            options->seed + 10000 * (round + 1) + 5000, NULL, &out->test));
+                            options->seed + 10000 * (round + 1) + 5000, &out->test));
 done:
     return status;
 }
@@ -340,7 +343,8 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     if (trunk) {
         TRY(cluster_representation(ctx, &run.problem, &run.inputs, trunk, result->labels,
                                    result->n_latent, options->representation_steps, 1e-3,
-                                   options->seed + 7, &result->representation, &result->accuracy));
+                                   options->shift, options->seed + 7, &result->representation,
+                                   &result->accuracy));
     }
     *out = result;
     result = NULL;

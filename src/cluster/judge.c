@@ -9,6 +9,7 @@
 
 static const double FLOOR = 1e-3; // of every probability, so that a surprise costs a finite amount
 static const double HOT_CLUSTER = 0.03, HOT_MEAN = 0.01; // nats per step
+static const double DOUBT = 1.0; // standard errors that a cluster's gain must exceed them by
 enum { BLOCK = 4096 };
 
 // How often (key, action) was followed by each class: dense, (n_keys, A, n_classes).
@@ -98,27 +99,45 @@ done:
     return status;
 }
 
-// Sums of gains per cluster.
-typedef struct gain_sums {
-    double *sum, *square, *count; // (n_latent)
-} gain_sums;
+// ---- the split test ----------------------------------------------------------------------------
 
-// Adds the gain of direct predictions of `target` (per transition, −1: none) over those of the
-// labels.
+// Two experts that see the observation try to beat the labels: one alone, and one that knows the
+// label as well. Where observations are hard to read the first cannot win; where successors are
+// many the second counts twice what both know. What is hidden shows with one of them.
+enum { ALONE, WITH_LABEL, EXPERTS };
+
+typedef struct expert_gains {
+    double *each[EXPERTS]; // (N) gain over the label's prediction, in nats
+} expert_gains;
+
+// log Σ_k P(k | label, a) · f(k | s,a) / P(k | a), the denominator of the expert with the label.
+static double log_evidence(const frequencies *of_labels, const frequencies *usual, int32_t label,
+                           int32_t a, const float *f)
+{
+    double sum = 0.0;
+    for (int32_t k = 0; k < (int32_t)of_labels->n_classes; k++) {
+        sum += (double)f[k] *
+               exp(frequency_log(of_labels, label, a, k) - frequency_log(usual, 0, a, k));
+    }
+    return log(fmax(sum, 1e-300));
+}
+
+// Adds what the experts gain on `target` (per transition, −1: none).
 static psi_status add_gains(psi_ctx *ctx, const cluster_problem *problem,
                             const cluster_approximator *approximator, const int32_t *labels,
                             size_t n_latent, const int32_t *target, size_t n_classes, uint64_t seed,
-                            double *per_transition)
+                            expert_gains *gains)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     const size_t actions = data->n_actions;
-    frequencies of_labels = {0};
+    frequencies of_labels = {0}, usual = {0};
     cluster_fit *direct = NULL;
     uint64_t *rows = NULL, *transition = NULL;
     float *p = NULL;
     size_t n = 0;
     TRY(frequency_new(ctx, n_latent, actions, n_classes, &of_labels));
+    TRY(frequency_new(ctx, 1, actions, n_classes, &usual));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
     TRY(base_alloc(ctx, BLOCK, sizeof *transition, &transition));
     TRY(base_alloc(ctx, BLOCK, actions * n_classes * sizeof *p, &p));
@@ -126,18 +145,24 @@ static psi_status add_gains(psi_ctx *ctx, const cluster_problem *problem,
                                 &direct));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const int32_t k = labels[problem->row[t]];
-        if (problem->held_out[t]) continue;
-        if (k >= 0 && target[t] >= 0) frequency_add(&of_labels, k, data->actions[t], target[t]);
+        if (problem->held_out[t] || k < 0 || target[t] < 0) continue;
+        frequency_add(&of_labels, k, data->actions[t], target[t]);
+        frequency_add(&usual, 0, data->actions[t], target[t]);
     }
     for (size_t t = 0; t <= data->n_transitions; t++) {
         if (n == BLOCK || (t == data->n_transitions && n > 0)) {
             TRY(approximator->predict(approximator->self, ctx, direct, rows, n, p));
             for (size_t i = 0; i < n; i++) {
                 const uint64_t at = transition[i];
-                const int32_t a = data->actions[at], class = target[at];
-                const double q = (double)p[(i * actions + (size_t)a) * n_classes + (size_t) class];
-                per_transition[at] += log((1.0 - FLOOR) * q + FLOOR / (double)n_classes) -
-                                      frequency_log(&of_labels, labels[rows[i]], a, class);
+                const int32_t a = data->actions[at], class = target[at], label = labels[rows[i]];
+                float *f = p + (i * actions + (size_t)a) * n_classes;
+                for (size_t k = 0; k < n_classes; k++) {
+                    f[k] = (float)((1.0 - FLOOR) * (double)f[k] + FLOOR / (double)n_classes);
+                }
+                const double own = log((double)f[class]);
+                gains->each[ALONE][at] += own - frequency_log(&of_labels, label, a, class);
+                gains->each[WITH_LABEL][at] += own - frequency_log(&usual, 0, a, class) -
+                                               log_evidence(&of_labels, &usual, label, a, f);
             }
             n = 0;
         }
@@ -152,46 +177,37 @@ done:
     base_free(ctx, p);
     base_free(ctx, transition);
     base_free(ctx, rows);
+    frequency_free(ctx, &usual);
     frequency_free(ctx, &of_labels);
     return status;
 }
 
-psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
-                               const cluster_approximator *approximator, const int32_t *labels,
-                               size_t n_latent, uint64_t seed, double *gain, split_test *out)
+// What one expert gains, over all judged transitions and in the cluster that gains most.
+static psi_status sum_gains(psi_ctx *ctx, const cluster_problem *problem, const int32_t *labels,
+                            size_t n_latent, const double *each, split_test *out)
 {
     psi_status status = PSI_OK;
-    const size_t n = problem->data->n_transitions;
-    int32_t *next = NULL;
-    double *each = NULL;
-    gain_sums per = {0};
-    *out = (split_test){.cluster = -1, .largest = -HUGE_VAL};
-    TRY(base_alloc(ctx, n, sizeof *next, &next));
-    TRY(base_alloc_zero(ctx, n, sizeof *each, &each));
-    TRY(base_alloc_zero(ctx, n_latent, sizeof(double), &per.sum));
-    TRY(base_alloc_zero(ctx, n_latent, sizeof(double), &per.square));
-    TRY(base_alloc_zero(ctx, n_latent, sizeof(double), &per.count));
-    for (size_t t = 0; t < n; t++) next[t] = labels[problem->row[t] + 1];
-    TRY(add_gains(ctx, problem, approximator, labels, n_latent, next, n_latent, seed, each));
-    TRY(add_gains(ctx, problem, approximator, labels, n_latent, problem->rewards.of,
-                  problem->rewards.n, seed + 1, each));
+    double *sum = NULL, *square = NULL, *count = NULL; // (n_latent)
     double total = 0.0, judged = 0.0;
-    for (size_t t = 0; t < n; t++) {
+    *out = (split_test){.cluster = -1, .largest = -HUGE_VAL};
+    TRY(base_alloc_zero(ctx, n_latent, sizeof *sum, &sum));
+    TRY(base_alloc_zero(ctx, n_latent, sizeof *square, &square));
+    TRY(base_alloc_zero(ctx, n_latent, sizeof *count, &count));
+    for (size_t t = 0; t < problem->data->n_transitions; t++) {
         const int32_t k = labels[problem->row[t]];
         if (k < 0 || (problem->n_held_out > 0 && !problem->held_out[t])) continue;
-        per.sum[k] += each[t];
-        per.square[k] += each[t] * each[t];
-        per.count[k] += 1.0;
+        sum[k] += each[t];
+        square[k] += each[t] * each[t];
+        count[k] += 1.0;
         total += each[t];
         judged += 1.0;
     }
     out->mean = judged > 0.0 ? total / judged : 0.0;
     for (size_t k = 0; k < n_latent; k++) {
-        if (gain) gain[k] = per.count[k] > 0.0 ? per.sum[k] / per.count[k] : 0.0;
-        if (per.count[k] < 2.0) continue;
-        const double mean = per.sum[k] / per.count[k];
-        const double variance = fmax(per.square[k] / per.count[k] - mean * mean, 0.0);
-        const double surely = mean - sqrt(variance / per.count[k]);
+        if (count[k] < 2.0) continue;
+        const double mean = sum[k] / count[k];
+        const double variance = fmax(square[k] / count[k] - mean * mean, 0.0);
+        const double surely = mean - DOUBT * sqrt(variance / count[k]);
         if (surely > out->largest) {
             out->largest = surely;
             out->cluster = (int32_t)k;
@@ -199,10 +215,39 @@ psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
     }
     out->hot = out->largest > HOT_CLUSTER || out->mean > HOT_MEAN;
 done:
-    base_free(ctx, per.count);
-    base_free(ctx, per.square);
-    base_free(ctx, per.sum);
-    base_free(ctx, each);
+    base_free(ctx, count);
+    base_free(ctx, square);
+    base_free(ctx, sum);
+    return status;
+}
+
+psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
+                               const cluster_approximator *approximator, const int32_t *labels,
+                               size_t n_latent, uint64_t seed, split_test *out)
+{
+    psi_status status = PSI_OK;
+    const size_t n = problem->data->n_transitions;
+    int32_t *next = NULL;
+    expert_gains gains = {0};
+    split_test of[EXPERTS];
+    TRY(base_alloc(ctx, n, sizeof *next, &next));
+    for (size_t i = 0; i < EXPERTS; i++) {
+        TRY(base_alloc_zero(ctx, n, sizeof *gains.each[i], &gains.each[i]));
+    }
+    for (size_t t = 0; t < n; t++) next[t] = labels[problem->row[t] + 1];
+    TRY(add_gains(ctx, problem, approximator, labels, n_latent, next, n_latent, seed, &gains));
+    TRY(add_gains(ctx, problem, approximator, labels, n_latent, problem->rewards.of,
+                  problem->rewards.n, seed + 1, &gains));
+    for (size_t i = 0; i < EXPERTS; i++) {
+        TRY(sum_gains(ctx, problem, labels, n_latent, gains.each[i], &of[i]));
+    }
+    *out = of[ALONE];
+    if (of[WITH_LABEL].hot > out->hot ||
+        (of[WITH_LABEL].hot == out->hot && of[WITH_LABEL].mean > out->mean)) {
+        *out = of[WITH_LABEL];
+    }
+done:
+    for (size_t i = 0; i < EXPERTS; i++) base_free(ctx, gains.each[i]);
     base_free(ctx, next);
     return status;
 }

@@ -20,11 +20,12 @@ typedef struct split_test {
     bool hot;        // the labelling hides something that predicts what happens
 } split_test;
 
-// Gain of direct predictions over the labelling's, on held-out transitions (on all, if none are
-// held out): log f(c(s')|s,a) − log M_a(c(s), c(s')), and the same for rewards. gain (n_latent) may
-// be NULL. Fits a head for each.
+// Gain of predictions that see the observation over the labelling's, on held-out transitions (on
+// all, if none are held out): log f(c(s')|s,a) − log M_a(c(s), c(s')), and the same for rewards; f
+// alone, and with the label as P ∝ M_a(c(s), ·) · f(·|s,a) / P(·|a), whichever gains more. Fits a
+// head for next states and one for rewards.
 psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
                                const cluster_approximator *approximator, const int32_t *labels,
-                               size_t n_latent, uint64_t seed, double *gain, split_test *out);
+                               size_t n_latent, uint64_t seed, split_test *out);
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef PSI_CLUSTER_OBSERVE_H
 #define PSI_CLUSTER_OBSERVE_H
 
+#include "base/random.h"
+
 #include <psifold/data.h>
 #include <psifold/nn.h>
 
@@ -11,9 +13,14 @@ typedef struct cluster_inputs {
     psi_shape shape;  // {D} or {C, H, W}
     size_t row_bytes; // of one input
     bool is_image;
-    bool channels_last;  // the observations are (H, W, C)
-    float *mean, *scale; // (D or C) so that (x − mean) · scale has mean 0 and variance 1
-    unsigned char *raw;  // (raw_rows, observation's row_bytes) where a conversion is needed
+    bool channels_last;     // the observations are (H, W, C)
+    float *mean, *scale;    // (D or C) so that (x − mean) · scale has mean 0 and variance 1
+    bool separate_channels; // what one channel shows says nothing about the others: dials, not RGB
+    size_t n_coarse;        // cells of an image's coarse outline; 0 for vectors
+    size_t coarse_side;     // pixels that make a cell, along either side
+    float *coarse_mean;     // (n_coarse) …
+    float coarse_scale;     // … and 1 over the deviation from it
+    unsigned char *raw;     // (raw_rows, observation's row_bytes) where a conversion is needed
     size_t raw_rows;
 } cluster_inputs;
 
@@ -26,5 +33,13 @@ void cluster_inputs_free(psi_ctx *ctx, cluster_inputs *inputs);
 // Copies the inputs of these rows to out; used by one thread at a time.
 psi_status cluster_inputs_gather(void *inputs, psi_ctx *ctx, const uint64_t *rows, size_t n,
                                  void *out);
+
+// Moves each of n images by up to `most` pixels either way, edges repeated: what it shows stays the
+// same, its pixels do not. Separate channels move separately. Vectors stay as they are.
+void cluster_inputs_shift(const cluster_inputs *inputs, base_random *random, size_t most, size_t n,
+                          void *images);
+
+// The coarse outlines (n, n_coarse) of n images: means over squares of pixels, standardised.
+void cluster_inputs_coarse(const cluster_inputs *inputs, size_t n, const void *images, float *out);
 
 #endif

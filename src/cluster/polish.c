@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TOP = 8, BLOCK = 4096 };
+enum { TOP = 8, BLOCK = 4096, MOVED = 10000 }; // one state in so many may still be moving
 static const double KEEP = 0.9;         // a state whose label is less sure than this is ignored …
 static const double KEEP_AT_LAST = 0.5; // … but in the end more likely than not will do
 static const double RECOGNISED = 0.5; // share of a cluster's states that the network must recognise
@@ -307,15 +307,16 @@ psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
     memcpy(before, labels, problem->n_rows * sizeof *before);
     summary->ignored_before = (double)count_ignored(&run, labels) / (double)problem->n_states;
     for (bool changed = true; changed && summary->rounds < options->max_rounds; summary->rounds++) {
-        size_t dropped, merged = 0, unrecognised = 0;
+        size_t dropped, merged = 0, unrecognised = 0, moved = 0;
         TRY(base_cancelled(ctx));
         TRY(classify(&run));
         TRY(smooth(&run, labels, KEEP, run.trial));
+        for (size_t i = 0; i < problem->n_rows; i++) moved += labels[i] != run.trial[i];
         memcpy(labels, run.trial, problem->n_rows * sizeof *labels);
         TRY(drop_small(&run, &dropped));
         if (dropped == 0) TRY(merge_equal(&run, &merged));
         if (dropped + merged == 0) TRY(drop_unrecognised(&run, &unrecognised));
-        changed = dropped + merged + unrecognised > 0;
+        changed = dropped + merged + unrecognised > 0 || moved * MOVED > problem->n_states;
     }
     TRY(give_homes(&run));
     for (size_t i = 0; i < problem->n_states; i++) {

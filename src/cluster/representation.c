@@ -98,10 +98,31 @@ done:
     return status;
 }
 
+// Images moved about, so that the network does not learn them by heart.
+typedef struct shifted_inputs {
+    cluster_inputs *inputs;
+    size_t most;
+    uint64_t seed;
+} shifted_inputs;
+
+// How a batch is moved depends on what is in it and on nothing else.
+static psi_status gather_shifted(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n,
+                                 void *out)
+{
+    const shifted_inputs *shifted = user;
+    uint64_t batch = 0;
+    const psi_status status = cluster_inputs_gather(shifted->inputs, ctx, rows, n, out);
+    if (status != PSI_OK) return status;
+    for (size_t i = 0; i < n; i++) batch = (batch ^ rows[i]) * 0x9e3779b97f4a7c15ull;
+    base_random random = base_random_stream(shifted->seed, 0x73686966, batch);
+    cluster_inputs_shift(shifted->inputs, &random, shifted->most, n, out);
+    return PSI_OK;
+}
+
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
                                   const int32_t *labels, size_t n_latent, size_t steps,
-                                  double learning_rate, uint64_t seed, psi_net **out,
+                                  double learning_rate, size_t shift, uint64_t seed, psi_net **out,
                                   double *accuracy)
 {
     psi_status status = PSI_OK;
@@ -113,7 +134,8 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
     TRY(choose_rows(ctx, problem, labels, true, &judged));
     TRY(with_new_head(ctx, from, n_latent, seed, &net));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH}, &work));
-    const psi_samples samples = {.source = {inputs, cluster_inputs_gather},
+    shifted_inputs shifted = {inputs, shift, seed};
+    const psi_samples samples = {.source = {&shifted, gather_shifted},
                                  .n = training.n,
                                  .rows = training.rows,
                                  .targets = training.targets};

@@ -10,7 +10,7 @@
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
                                   const int32_t *labels, size_t n_latent, size_t steps,
-                                  double learning_rate, uint64_t seed, psi_net **out,
+                                  double learning_rate, size_t shift, uint64_t seed, psi_net **out,
                                   double *accuracy);
 
 #endif

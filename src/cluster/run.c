@@ -160,7 +160,7 @@ static json_t *manifest_options(const psi_cluster_options *options)
 {
     return json_pack(
         "{s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:f}",
+        "s:I, s:f}",
         "approximator", psi_approximator_name(options->approximator), "split", options->split,
         "smooth", options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma",
         options->gamma, "epsilon_reward", options->epsilon_reward, "epsilon_sf",
@@ -169,7 +169,8 @@ static json_t *manifest_options(const psi_cluster_options *options)
         "max_latent_states", (json_int_t)options->max_latent_states, "hidden",
         (json_int_t)options->hidden, "trunk_steps", (json_int_t)options->trunk_steps, "head_steps",
         (json_int_t)options->head_steps, "representation_steps",
-        (json_int_t)options->representation_steps, "learning_rate", options->learning_rate);
+        (json_int_t)options->representation_steps, "shift", (json_int_t)options->shift,
+        "learning_rate", options->learning_rate);
 }
 
 static json_t *manifest_result(const psi_clustering *found)

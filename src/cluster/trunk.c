@@ -25,6 +25,7 @@ typedef struct trunk_state {
     psi_work *work;
     psi_adam *adam;
     feature_reader inverse;    // (z, z') → action
+    feature_reader next;       // (z, a) → z' seen coarsely
     feature_reader query, key; // (z, a) → 64 numbers, z' → 64 numbers
     window_sampler sampler;
     window_batch batch;
@@ -36,6 +37,7 @@ typedef struct trunk_state {
     float *d_outputs;      // (batch, widest output)
     float *projected;      // (4, pairs, CONTRAST_WIDTH) query, key and their gradients
     float *scratch;        // of the contrast
+    float *coarse;         // (batch, inputs->n_coarse)
     int32_t *pair_actions; // (pairs)
 } trunk_state;
 
@@ -66,6 +68,7 @@ static void trunk_free(psi_ctx *ctx, trunk_state *trunk)
     psi_adam_free(ctx, trunk->adam);
     psi_work_free(ctx, trunk->work);
     reader_free(ctx, &trunk->inverse);
+    reader_free(ctx, &trunk->next);
     reader_free(ctx, &trunk->query);
     reader_free(ctx, &trunk->key);
     cluster_windows_free(ctx, &trunk->sampler, &trunk->batch);
@@ -76,6 +79,7 @@ static void trunk_free(psi_ctx *ctx, trunk_state *trunk)
     base_free(ctx, trunk->d_outputs);
     base_free(ctx, trunk->projected);
     base_free(ctx, trunk->scratch);
+    base_free(ctx, trunk->coarse);
     base_free(ctx, trunk->pair_actions);
 }
 
@@ -86,13 +90,18 @@ static psi_status trunk_new(psi_ctx *ctx, const cluster_problem *problem,
     psi_status status = PSI_OK;
     const size_t most = options->windows * options->length, actions = problem->data->n_actions;
     const size_t d = psi_net_n_features(net);
-    const size_t widest = base_max(psi_net_n_outputs(net), actions * CONTRAST_WIDTH);
+    const size_t widest =
+        base_max(psi_net_n_outputs(net), actions * base_max(CONTRAST_WIDTH, inputs->n_coarse));
     *out = (trunk_state){.net = net, .d = d};
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = most}, &out->work));
     TRY(psi_adam_new(ctx, net, NULL, &out->adam));
     TRY(reader_new(ctx, 2 * d, INVERSE_HIDDEN, 1, actions, most, options->seed + 1, &out->inverse));
     TRY(reader_new(ctx, d, 0, actions, CONTRAST_WIDTH, most, options->seed + 2, &out->query));
     TRY(reader_new(ctx, d, 0, 1, CONTRAST_WIDTH, most, options->seed + 3, &out->key));
+    if (inputs->n_coarse > 0) {
+        TRY(reader_new(ctx, d, 0, actions, inputs->n_coarse, most, options->seed + 4, &out->next));
+        TRY(base_alloc(ctx, most, inputs->n_coarse * sizeof(float), &out->coarse));
+    }
     TRY(cluster_windows_new(ctx, problem, options->windows, options->length, options->seed,
                             &out->sampler, &out->batch));
     TRY(base_alloc(ctx, most, inputs->row_bytes, &out->observations));
@@ -203,12 +212,48 @@ done:
     return status;
 }
 
+// What will be seen, in coarse outline? The mean of the squared error, of which 1 is no better than
+// knowing the mean.
+static psi_status predict_next(psi_ctx *ctx, trunk_state *trunk, const cluster_inputs *inputs,
+                               double weight, double rate, double *loss)
+{
+    psi_status status = PSI_OK;
+    const feature_reader *next = &trunk->next;
+    const size_t n = trunk->batch.n_pairs, width = psi_net_n_outputs(next->net);
+    const size_t cells = inputs->n_coarse;
+    gather_ends(trunk, 0, trunk->features, trunk->d);
+    TRY(psi_net_forward(ctx, next->net, next->work, trunk->features, n, PSI_NORM_BATCH));
+    const float *outputs = psi_work_outputs(next->work);
+    memset(trunk->d_outputs, 0, n * width * sizeof(float));
+    const float each = 2.0f / (float)(n * cells);
+    *loss = 0.0;
+    for (size_t p = 0; p < n; p++) {
+        const size_t at = p * width + (size_t)trunk->pair_actions[p] * cells;
+        const float *seen = trunk->coarse + (trunk->batch.first[p] + 1) * cells;
+        for (size_t i = 0; i < cells; i++) {
+            const float error = outputs[at + i] - seen[i];
+            trunk->d_outputs[at + i] = each * error;
+            *loss += 0.5 * (double)(each * error * error);
+        }
+    }
+    TRY(psi_net_backward(ctx, next->net, next->work, trunk->d_outputs, NULL, trunk->d_pairs));
+    TRY(psi_adam_step(ctx, next->adam, next->net, next->work, rate));
+    scatter_ends(trunk, 0, trunk->d_pairs, trunk->d, (float)weight);
+done:
+    return status;
+}
+
 static psi_status train_step(psi_ctx *ctx, trunk_state *trunk, cluster_inputs *inputs,
-                             const trunk_options *options, double rate, trunk_losses *losses)
+                             const trunk_options *options, base_random *random, double rate,
+                             trunk_losses *losses)
 {
     psi_status status = PSI_OK;
     window_batch *batch = &trunk->batch;
     TRY(cluster_inputs_gather(inputs, ctx, batch->rows, batch->n_rows, trunk->observations));
+    if (inputs->n_coarse > 0) {
+        cluster_inputs_coarse(inputs, batch->n_rows, trunk->observations, trunk->coarse);
+    }
+    cluster_inputs_shift(inputs, random, options->shift, batch->n_rows, trunk->observations);
     TRY(psi_net_forward(ctx, trunk->net, trunk->work, trunk->observations, batch->n_rows,
                         PSI_NORM_BATCH));
     for (size_t p = 0; p < batch->n_pairs; p++) {
@@ -221,12 +266,15 @@ static psi_status train_step(psi_ctx *ctx, trunk_state *trunk, cluster_inputs *i
     if (options->contrast_weight > 0.0) {
         TRY(contrast_next(ctx, trunk, options->contrast_weight, rate, &losses->contrast));
     }
+    if (options->next_weight > 0.0 && inputs->n_coarse > 0) {
+        TRY(predict_next(ctx, trunk, inputs, options->next_weight, rate, &losses->next));
+    }
     const psi_labels labels = {.actions = batch->actions,
                                .targets = batch->rewards,
                                .weights = batch->weights,
                                .log_priors = trunk->sampler.log_priors};
     TRY(psi_net_loss(ctx, trunk->net, trunk->work, &labels, trunk->d_outputs, &losses->reward));
-    if (!isfinite(losses->reward + losses->inverse + losses->contrast)) {
+    if (!isfinite(losses->reward + losses->inverse + losses->contrast + losses->next)) {
         status = FAIL(ctx, PSI_ENUMERIC,
                       "the trunk's loss is no longer a number at learning rate %g; a smaller "
                       "--learning-rate may help",
@@ -257,12 +305,13 @@ psi_status cluster_trunk_train(psi_ctx *ctx, const cluster_problem *problem, clu
         base_random random = base_random_stream(options->seed, 0x77696e64, step);
         cluster_windows_draw(&trunk.sampler, &random, &trunk.batch);
         const double rate = psi_schedule_at(&schedule, step, options->steps);
-        status = train_step(ctx, &trunk, inputs, options, rate, &now);
+        status = train_step(ctx, &trunk, inputs, options, &random, rate, &now);
         if (status == PSI_OK) status = base_progress_at(&progress, step + 1);
         if (step + counted < options->steps) continue;
         losses->reward += now.reward / (double)counted;
         losses->inverse += now.inverse / (double)counted;
         losses->contrast += now.contrast / (double)counted;
+        losses->next += now.next / (double)counted;
     }
     if (status == PSI_OK) base_progress_end(&progress, options->steps);
     trunk_free(ctx, &trunk);

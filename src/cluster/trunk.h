@@ -12,11 +12,13 @@ typedef struct trunk_options {
     double learning_rate;
     double inverse_weight;  // of inverse dynamics, beside the reward's cross-entropy
     double contrast_weight; // of telling the next observation from others
+    double next_weight;     // of seeing the next image in coarse outline
+    size_t shift;           // images are moved by up to so many pixels
     uint64_t seed;
 } trunk_options;
 
 typedef struct trunk_losses {
-    double reward, inverse, contrast; // means over the last tenth of the steps
+    double reward, inverse, contrast, next; // means over the last tenth of the steps
 } trunk_losses;
 
 // Trains a network whose heads (A × reward classes) predict the one-step reward. Transitions that

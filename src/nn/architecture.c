@@ -53,13 +53,17 @@ static int add_layer(nn_architecture *arch, const char *name, int input, size_t 
     return (int)arch->n_layers++;
 }
 
+static void set_norm(nn_layer *layer, const char *norm_name)
+{
+    layer->norm = true;
+    snprintf(layer->norm_name, sizeof layer->norm_name, "%s", norm_name);
+}
+
 static int add_norm_conv(nn_architecture *arch, const char *name, const char *norm_name, int input,
                          size_t channels, size_t kernel, size_t stride, size_t pad)
 {
     const int index = add_layer(arch, name, input, channels, kernel, kernel, stride, pad);
-    nn_layer *layer = &arch->layer[index];
-    layer->norm = true;
-    snprintf(layer->norm_name, sizeof layer->norm_name, "%s", norm_name);
+    set_norm(&arch->layer[index], norm_name);
     return index;
 }
 
@@ -96,7 +100,10 @@ static void build_cnn(nn_architecture *arch)
         at = add_norm_conv(arch, name, norm, at, channels[base_min(i, 2)], 3, 2, 1);
         map = source_of(arch, at);
     }
-    arch->features = add_dense(arch, "fc", at, 256, true);
+    // A last convolution of the whole map, with a norm as well: a plain Linear lost half of its
+    // units for good in the first hundred steps of a contrastive loss.
+    arch->features = add_layer(arch, "fc", at, 256, map.h, map.w, 1, 0);
+    set_norm(&arch->layer[arch->features], "bn_fc");
 }
 
 // He's initialisation as torchvision calls it: normal, by the fan-out.

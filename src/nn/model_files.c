@@ -380,8 +380,13 @@ static psi_status add_conv_layer(const graph *g, int l, const char *weight)
         TRY(nn_onnx_node(g->onnx, "Add", NN_NAMES(z, value_of(g, other)), sum, NULL));
         z = sum;
     }
-    TRY(nn_onnx_node(g->onnx, "Relu", NN_NAMES(z), layer->after == NN_NOTHING ? out : a, NULL));
-    if (layer->after == NN_MAX_POOL) {
+    const bool features = l == g->net->arch.features; // of a 1×1 map, but features are vectors
+    TRY(nn_onnx_node(g->onnx, "Relu", NN_NAMES(z),
+                     layer->after == NN_NOTHING && !features ? out : a, NULL));
+    if (features) {
+        TRY(nn_onnx_node(g->onnx, "Flatten", NN_NAMES(a), out,
+                         NN_ATTRIBUTES(nn_onnx_int("axis", 1))));
+    } else if (layer->after == NN_MAX_POOL) {
         TRY(nn_onnx_node(g->onnx, "MaxPool", NN_NAMES(a), out,
                          NN_ATTRIBUTES(nn_onnx_pair("kernel_shape", 3, 3),
                                        nn_onnx_pair("strides", 2, 2),
