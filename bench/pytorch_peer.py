@@ -71,7 +71,8 @@ def measure(options):
         following = torch.randint(0, 256, (options.batch, *shape), dtype=torch.uint8)
         rewards, going_on = torch.rand(options.batch), torch.ones(options.batch)
         pairs = list(zip(target.state_dict().values(), net.state_dict().values()))
-        floats = [(t, o) for t, o in pairs if t.is_floating_point()]
+        followers = [t for t, _ in pairs if t.is_floating_point()]
+        leaders = [o for _, o in pairs if o.is_floating_point()]
 
     def dqn():
         with torch.no_grad():
@@ -82,7 +83,8 @@ def measure(options):
         torch.nn.functional.smooth_l1_loss(values[rows, actions], wanted).backward()
         adam.step()
         with torch.no_grad():
-            torch._foreach_lerp_([t for t, _ in floats], [o for _, o in floats], 0.05)
+            torch._foreach_mul_(followers, 0.95)
+            torch._foreach_add_(followers, leaders, alpha=0.05)
 
     def train():
         adam.zero_grad(set_to_none=True)

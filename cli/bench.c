@@ -24,11 +24,8 @@ static const struct {
     const char *name;
     benchmark *run;
 } BENCHMARKS[] = {
-    {"data", in_temporary_folder},
-    {"env", bench_env},
-    {"mdp", bench_mdp},
-    {"cluster", bench_cluster},
-    {"agent", bench_agent},
+    {"data", in_temporary_folder}, {"env", bench_env},     {"mdp", bench_mdp},
+    {"cluster", bench_cluster},    {"agent", bench_agent},
 };
 
 static void print_figures(cli_call *cli, const char *name, json_t *figures)
@@ -94,7 +91,8 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         .arguments = "WHAT",
         .summary = "Measures psifold on this machine",
         .text =
-            "WHAT is train or predict (networks), dqn (an update), data (reading and batching), env (steps of the\n"
+            "WHAT is train or predict (networks), dqn (an update), data (reading and batching), "
+            "env (steps of the\n"
             "tasks), mdp (counts, smoothing, planning), cluster (the cover), agent (updates and\n"
             "steps of agents), or all of the last five.\n"
             "bench/README.md has the figures that were reached and the peers beside them.",

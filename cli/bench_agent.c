@@ -130,10 +130,10 @@ psi_status bench_dqn(psi_ctx *ctx, const bench_nn_options *options, json_t *resu
     double best;
     TRY(psi_net_kind_from_name(ctx, options->net, &kind));
     TRY(time_update(ctx, kind, options->batch, options->seconds, &best));
-    json_t *figures = json_pack("{s:s, s:s, s:I, s:i, s:f, s:f}", "work", "dqn", "net",
-                                options->net, "batch", (json_int_t)options->batch, "threads",
-                                psi_threads(ctx), "images_per_s", (double)options->batch / best,
-                                "step_ms", best * 1e3);
+    json_t *figures =
+        json_pack("{s:s, s:s, s:I, s:i, s:f, s:f}", "work", "dqn", "net", options->net, "batch",
+                  (json_int_t)options->batch, "threads", psi_threads(ctx), "images_per_s",
+                  (double)options->batch / best, "step_ms", best * 1e3);
     TRY(base_json_made(ctx, figures));
     if (json_object_update_new(results, figures) != 0) {
         status = FAIL(ctx, PSI_ENOMEM, "no memory for the figures");

@@ -53,9 +53,9 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         TRY(base_make_folders(cli->ctx, call.output));
         return EXPERIMENTS[i].run(cli, &call);
     }
-    status = FAIL(cli->ctx, PSI_EUSAGE,
-                  "there is no experiment '%s'; 'psifold reproduce --help' lists them",
-                  arguments[0]);
+    status =
+        FAIL(cli->ctx, PSI_EUSAGE,
+             "there is no experiment '%s'; 'psifold reproduce --help' lists them", arguments[0]);
 done:
     return status;
 }

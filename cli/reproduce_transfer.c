@@ -1,8 +1,9 @@
-// psifold reproduce transfer: figure 6. All agents in three tasks with other transitions and rewards
-// than the training task's, on digits that the representation has never seen.
+// psifold reproduce transfer: figure 6. All agents in three tasks with other transitions and
+// rewards than the training task's, on digits that the representation has never seen.
 #include "cli/reproduce.h"
 #include "cli/transfer.h"
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "base/progress.h"
 
@@ -12,7 +13,7 @@
 
 const char *const TRANSFER_TASK_NAMES[TRANSFER_TASKS] = {"train", "swap-digits", "reversed-dial",
                                                          "left-dial-broken"};
-enum { TRAIN, CAP = 1000, EVALUATION = 10, TRAJECTORIES = 1000 };
+enum { TRAIN, CAP = 1000, EVALUATION = 10 };
 
 static const struct {
     psi_net_kind net;
@@ -31,7 +32,8 @@ static psi_status make_task(cli_call *cli, const cli_reproduce_call *call, size_
     psi_status status = PSI_OK;
     const bool drawn = strcmp(call->digits, "drawn") == 0;
     const char *digits = which == TRAIN ? drawn ? "drawn" : "mnist"
-                                        : drawn ? "drawn-test" : "mnist-test";
+                         : drawn        ? "drawn-test"
+                                        : "mnist-test";
     TRY(psi_task_defaults(cli->ctx, "combination-lock", TRANSFER_TASK_NAMES[which], task));
     TRY(psi_task_set(cli->ctx, task, "digits", digits));
     task->max_steps = CAP;
@@ -143,7 +145,7 @@ static psi_status make_trials(cli_call *cli, const cli_reproduce_call *call,
                 *trial = (cli_trial){.task = lock,
                                      .options = psi_agent_defaults((psi_agent_kind)agent),
                                      .episodes = study->episodes,
-                                     .evaluation = EVALUATION,
+                                     .evaluation = base_min(EVALUATION, study->episodes),
                                      .keep_network = task == TRAIN && agent == PSI_AGENT_DQN};
                 trial->options.net = SCALES[call->scale].net;
                 trial->options.representation = run->representation;
@@ -214,15 +216,15 @@ static psi_status write_manifest(cli_call *cli, const cli_reproduce_call *call,
     }
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)run->fingerprint);
     TRY(base_join(cli->ctx, call->output, "manifest.json", &path));
-    manifest = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:f, s:f, s:I}", "what",
-        "transfer", "version", psi_version(), "scale", call->scale_name, "digits", call->digits,
-        "network", study->net, "seeds", (json_int_t)study->seeds, "first_seed",
-        (json_int_t)cli->seed, "episodes", (json_int_t)study->episodes, "latent_states",
-        (json_int_t)run->n_latent, "representation", study->representation,
-        "representation_data_fingerprint", fingerprint, "threads", psi_threads(cli->ctx),
-        "seconds_of_this_call", seconds, "seconds_of_all_trials", trial_seconds, "finished_at",
-        (json_int_t)time(NULL));
+    manifest =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:f, s:f, s:I}",
+                  "what", "transfer", "version", psi_version(), "scale", call->scale_name, "digits",
+                  call->digits, "network", study->net, "seeds", (json_int_t)study->seeds,
+                  "first_seed", (json_int_t)cli->seed, "episodes", (json_int_t)study->episodes,
+                  "latent_states", (json_int_t)run->n_latent, "representation",
+                  study->representation, "representation_data_fingerprint", fingerprint, "threads",
+                  psi_threads(cli->ctx), "seconds_of_this_call", seconds, "seconds_of_all_trials",
+                  trial_seconds, "finished_at", (json_int_t)time(NULL));
     TRY(base_json_made(cli->ctx, manifest));
     TRY(base_json_save(cli->ctx, path, manifest));
 done:

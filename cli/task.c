@@ -2,10 +2,10 @@
 
 size_t cli_task_options(cli_task *task, cli_option *options, size_t n_options)
 {
-    options[n_options++] = (cli_option){"preset", 0,
-                                        "NAME",   CLI_TEXT,
-                                        &task->preset,
-                                        "a variant of the task; 'psifold tasks' lists them"};
+    options[n_options++] =
+        (cli_option){"preset",      0,
+                     "NAME",        CLI_TEXT,
+                     &task->preset, "a variant of the task; 'psifold tasks' lists them"};
     task->known = psi_task_options(&task->n);
     for (size_t i = 0; i < task->n; i++) {
         const psi_task_option *known = &task->known[i];

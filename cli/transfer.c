@@ -188,7 +188,8 @@ done:
 
 // ---- the paper's claims
 
-static void add_claim(cli_call *cli, json_t *claims, const char *claim, bool holds, json_t *evidence)
+static void add_claim(cli_call *cli, json_t *claims, const char *claim, bool holds,
+                      json_t *evidence)
 {
     json_array_append_new(claims, json_pack("{s:s, s:b, s:o}", "claim", claim, "holds", (int)holds,
                                             "evidence", evidence));
@@ -222,8 +223,8 @@ static psi_status resampled_iqm(cli_call *cli, const transfer_study *study, size
     return psi_iqm(cli->ctx, room, study->seeds, out);
 }
 
-// "Most significant in left-dial-broken": the ratio of the reward-predictive agent's IQM to DQN's is
-// largest there; and in how many resamplings of the runs it is.
+// "Most significant in left-dial-broken": the ratio of the reward-predictive agent's IQM to DQN's
+// is largest there; and in how many resamplings of the runs it is.
 static psi_status claim_gain(cli_call *cli, const transfer_study *study, json_t *claims)
 {
     enum { REPETITIONS = 2000, LEFT = TRANSFER_TASKS - 1 };
@@ -332,9 +333,9 @@ static psi_status write_curves(cli_call *cli, const transfer_study *study, const
             total += episode->steps;
             const int length = snprintf(
                 line, sizeof line, "%s,%s,%llu,%zu,%llu,%llu,%.17g,%d\n", trial->task.preset,
-                psi_agent_kind_name(trial->options.kind),
-                (unsigned long long)trial->options.seed, e + 1,
-                (unsigned long long)episode->steps, total, episode->reward, episode->truncated);
+                psi_agent_kind_name(trial->options.kind), (unsigned long long)trial->options.seed,
+                e + 1, (unsigned long long)episode->steps, total, episode->reward,
+                episode->truncated);
             TRY(base_output_write(output, line, (size_t)length));
         }
     }

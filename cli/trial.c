@@ -72,15 +72,17 @@ static psi_status description(psi_ctx *ctx, const cli_trial *trial, json_t **out
     char task[PSI_TASK_JSON_SIZE];
     *out = NULL;
     TRY(psi_task_json(ctx, &trial->task, task));
-    *out = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:f}",
-        "task", task, "kind", psi_agent_kind_name(o->kind), "net", psi_net_kind_name(o->net),
-        "view", psi_view_name(o->view), "hidden", (json_int_t)o->hidden, "episodes", (json_int_t)trial->episodes, "seed",
-        (json_int_t)o->seed, "gamma", o->gamma, "learning_rate", o->learning_rate, "batch",
-        (json_int_t)o->batch, "buffer", (json_int_t)o->buffer, "exploration_episodes",
-        (json_int_t)o->exploration_episodes, "update_every", (json_int_t)o->update_every, "tau",
-        o->tau, "target_period", (json_int_t)o->target_period, "final_epsilon", o->final_epsilon,
-        "table_rate", o->table_rate, "optimism", o->optimism);
+    *out = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:I, "
+                     "s:f, s:f, s:f}",
+                     "task", task, "kind", psi_agent_kind_name(o->kind), "net",
+                     psi_net_kind_name(o->net), "view", psi_view_name(o->view), "hidden",
+                     (json_int_t)o->hidden, "episodes", (json_int_t)trial->episodes, "seed",
+                     (json_int_t)o->seed, "gamma", o->gamma, "learning_rate", o->learning_rate,
+                     "batch", (json_int_t)o->batch, "buffer", (json_int_t)o->buffer,
+                     "exploration_episodes", (json_int_t)o->exploration_episodes, "update_every",
+                     (json_int_t)o->update_every, "tau", o->tau, "target_period",
+                     (json_int_t)o->target_period, "final_epsilon", o->final_epsilon, "table_rate",
+                     o->table_rate, "optimism", o->optimism);
     TRY(base_json_made(ctx, *out));
 done:
     return status;

@@ -11,9 +11,9 @@ typedef struct cli_trial {
     const char *start_file;    // pretrained: the Q-network to start from; may be NULL
     psi_agent_options options; // seed included
     size_t episodes;
-    size_t evaluation;   // episodes without exploration at the end; 0: none
-    char *folder;        // where its files go; NULL: nowhere
-    bool keep_network;   // save the Q-network there, as network.safetensors
+    size_t evaluation; // episodes without exploration at the end; 0: none
+    char *folder;      // where its files go; NULL: nowhere
+    bool keep_network; // save the Q-network there, as network.safetensors
 
     // what came out
     bool finished, diverged;
@@ -24,9 +24,9 @@ typedef struct cli_trial {
     size_t n_curve;
 } cli_trial;
 
-// Runs those that have no result yet, in order, on the context's threads; wide: one after the other,
-// each on all threads. A folder with a finished trial of the same task and options is read instead;
-// one that was stopped goes on. On success all are finished.
+// Runs those that have no result yet, in order, on the context's threads; wide: one after the
+// other, each on all threads. A folder with a finished trial of the same task and options is read
+// instead; one that was stopped goes on. On success all are finished.
 psi_status cli_trials_run(cli_call *cli, cli_trial *trials, size_t n, bool wide);
 void cli_trials_free(cli_call *cli, cli_trial *trials, size_t n); // what is in them; not the array
 

@@ -49,8 +49,9 @@ PSI_API psi_status psi_task_optimum(psi_ctx *ctx, const psi_task *task, double g
 // X(name, text, what it is)
 #define PSI_AGENT_TABLE(X)                                                                         \
     X(DQN, "dqn", "a Q-network from random weights")                                               \
-    X(PRETRAINED, "pretrained", "a Q-network that has learnt another task; all of it goes on "     \
-                                "learning")                                                        \
+    X(PRETRAINED, "pretrained",                                                                    \
+      "a Q-network that has learnt another task; all of it goes on "                               \
+      "learning")                                                                                  \
     X(REWARD_PREDICTIVE, "reward-predictive",                                                      \
       "the trunk of a clustering run's network, frozen; only the top layer learns")                \
     X(PLANNER, "planner",                                                                          \
@@ -96,8 +97,8 @@ typedef struct psi_agent_options {
     size_t hidden;                 // units of each of the mlp's two layers
     const psi_net *representation; // of a clustering run; borrowed until the agent is freed
     const psi_net *start;          // pretrained: the Q-network to start from; copied
-    const psi_task *truth_of;      // view truth: the task whose latent states are shown, on the same
-                                   // dials or grid; NULL: the one that is played
+    const psi_task *truth_of; // view truth: the task whose latent states are shown, on the same
+                              // dials or grid; NULL: the one that is played
 
     double gamma;
     double learning_rate;        // of Adam
@@ -132,8 +133,8 @@ typedef struct psi_agent_episode {
 // What a whole learning curve comes to.
 typedef struct psi_agent_score {
     uint64_t episodes, steps, truncated;
-    double reward;                // total
-    double reward_per_step;       // total reward / total steps
+    double reward;                 // total
+    double reward_per_step;        // total reward / total steps
     uint64_t steps_to_first_solve; // steps until the first reward; all steps if there was none …
     bool solved;                   // … and whether there was one
     double area;                   // under the learning curve: mean of the episodes' reward / steps
@@ -218,7 +219,8 @@ PSI_API psi_status psi_scores_iqm(psi_ctx *ctx, const psi_scores *scores,
 PSI_API psi_status psi_scores_improvement(psi_ctx *ctx, const psi_scores *x, const psi_scores *y,
                                           const psi_bootstrap_options *options, psi_interval *out);
 
-// Performance profile: the share of runs with a score above each threshold, averaged over the tasks.
+// Performance profile: the share of runs with a score above each threshold, averaged over the
+// tasks.
 PSI_API psi_status psi_scores_profile(psi_ctx *ctx, const psi_scores *scores,
                                       const double *thresholds, size_t n,
                                       const psi_bootstrap_options *options, psi_interval *out);

@@ -65,8 +65,7 @@ static psi_status make_mind(psi_ctx *ctx, psi_agent *agent)
 {
     switch (agent->options.kind) {
     case PSI_AGENT_RANDOM: return PSI_OK;
-    case PSI_AGENT_TABULAR:
-        return agent_table_new(ctx, agent->eye, &agent->options, &agent->mind);
+    case PSI_AGENT_TABULAR: return agent_table_new(ctx, agent->eye, &agent->options, &agent->mind);
     case PSI_AGENT_PLANNER:
         return agent_planner_new(ctx, agent->eye, &agent->options, &agent->mind);
     default: return agent_network_new(ctx, agent->eye, &agent->options, &agent->mind);
@@ -206,8 +205,7 @@ done:
     return status;
 }
 
-psi_status psi_agent_evaluate(psi_ctx *ctx, psi_agent *agent, size_t episodes,
-                              psi_agent_score *out)
+psi_status psi_agent_evaluate(psi_ctx *ctx, psi_agent *agent, size_t episodes, psi_agent_score *out)
 {
     psi_status status = PSI_OK;
     psi_agent_episode *curve = NULL;

@@ -19,17 +19,19 @@ static psi_status describe(psi_ctx *ctx, const psi_agent *agent, json_t **out)
     const psi_agent_options *o = &agent->options;
     *out = NULL;
     TRY(psi_task_json(ctx, &agent->task, task));
-    *out = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:i, s:b, s:f, "
-        "s:f, s:f, s:s}",
-        "task", task, "kind", psi_agent_kind_name(o->kind), "view", psi_view_name(o->view), "net",
-        psi_net_kind_name(o->net), "hidden", (json_int_t)o->hidden, "gamma", o->gamma, "learning_rate", o->learning_rate, "batch",
-        (json_int_t)o->batch, "buffer", (json_int_t)o->buffer, "learning_starts",
-        (json_int_t)o->learning_starts, "update_every", (json_int_t)o->update_every,
-        "exploration_episodes", (json_int_t)o->exploration_episodes, "final_epsilon",
-        o->final_epsilon, "tau", o->tau, "target_period", (json_int_t)o->target_period, "loss",
-        (int)o->loss, "freeze_norm", (int)o->freeze_norm, "table_rate", o->table_rate, "optimism",
-        o->optimism, "best_value", o->best_value, "seed", "");
+    *out =
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
+                  "s:i, s:b, s:f, "
+                  "s:f, s:f, s:s}",
+                  "task", task, "kind", psi_agent_kind_name(o->kind), "view",
+                  psi_view_name(o->view), "net", psi_net_kind_name(o->net), "hidden",
+                  (json_int_t)o->hidden, "gamma", o->gamma, "learning_rate", o->learning_rate,
+                  "batch", (json_int_t)o->batch, "buffer", (json_int_t)o->buffer, "learning_starts",
+                  (json_int_t)o->learning_starts, "update_every", (json_int_t)o->update_every,
+                  "exploration_episodes", (json_int_t)o->exploration_episodes, "final_epsilon",
+                  o->final_epsilon, "tau", o->tau, "target_period", (json_int_t)o->target_period,
+                  "loss", (int)o->loss, "freeze_norm", (int)o->freeze_norm, "table_rate",
+                  o->table_rate, "optimism", o->optimism, "best_value", o->best_value, "seed", "");
     TRY(base_json_made(ctx, *out));
     // as text: JSON's integers end at 2^63
     char seed[32];
@@ -103,8 +105,7 @@ psi_status psi_agent_load(psi_ctx *ctx, psi_agent *agent, const char *folder)
         agent->mind->steps = (uint64_t)steps;
         agent->mind->updates = (uint64_t)updates;
     }
-    agent->started =
-        base_seconds() - json_number_value(json_object_get(all, "seconds"));
+    agent->started = base_seconds() - json_number_value(json_object_get(all, "seconds"));
     psi_agent_episode *old = agent->curve;
     agent->curve = episodes;
     episodes = old;

@@ -1,5 +1,5 @@
-// Learning curves: what they come to, and as CSV. Numbers are written so that reading them gives the
-// same bits; times are left out, so that the same seed gives the same bytes.
+// Learning curves: what they come to, and as CSV. Numbers are written so that reading them gives
+// the same bits; times are left out, so that the same seed gives the same bytes.
 #include <psifold/agent.h>
 
 #include "base/context.h"
@@ -66,10 +66,8 @@ static bool parse_line(const char *text, size_t number, psi_agent_episode *out)
         if (end == text || *end != (i < 6 ? ',' : '\n')) return false;
         text = end + 1;
     }
-    *out = (psi_agent_episode){.reward = column[3],
-                               .truncated = column[4] != 0,
-                               .epsilon = column[5],
-                               .loss = column[6]};
+    *out = (psi_agent_episode){
+        .reward = column[3], .truncated = column[4] != 0, .epsilon = column[5], .loss = column[6]};
     if (!(column[1] >= 1 && column[1] <= 0x1p53)) return false;
     out->steps = (uint64_t)column[1];
     return column[0] == (double)number && isfinite(out->reward) && isfinite(out->epsilon);

@@ -16,9 +16,9 @@ typedef struct agent_eye {
 
     const psi_net *net; // borrowed
     psi_work *work;
-    psi_real *seen;                // one row of the network's results
-    int32_t *truth;                // latent state of every ground state; NULL: the task's own
-    size_t n_features, n_outputs;  // of the network
+    psi_real *seen;               // one row of the network's results
+    int32_t *truth;               // latent state of every ground state; NULL: the task's own
+    size_t n_features, n_outputs; // of the network
 } agent_eye;
 
 // options->view must not be auto.

@@ -19,7 +19,7 @@ typedef struct network_mind {
     psi_work *acting;     // values of one observation
     agent_replay *replay; // of rows of the eye
     agent_batch batch;
-    char *inputs;         // (batch) of the network
+    char *inputs;          // (batch) of the network
     psi_real *q, *d_q, *y; // (batch, A), (batch, A), (batch)
     double largest_reward;
 } network_mind;
@@ -150,8 +150,7 @@ static psi_status update(psi_ctx *ctx, network_mind *self)
     const psi_agent_options *options = &self->mind.options;
     const size_t n = options->batch, n_actions = self->mind.n_actions;
     agent_batch *batch = &self->batch;
-    base_random random =
-        base_random_stream(options->seed, AGENT_STREAM_BATCH, self->mind.updates);
+    base_random random = base_random_stream(options->seed, AGENT_STREAM_BATCH, self->mind.updates);
     agent_replay_sample(self->replay, &random, batch);
     agent_eye_inputs(self->mind.eye, batch->next, n, self->inputs);
     TRY(psi_net_predict(ctx, self->target, self->judging, self->inputs, n, NULL, self->q));
@@ -234,8 +233,7 @@ static psi_status network_load(psi_ctx *ctx, agent_mind *mind, const char *folde
     TRY(psi_adam_load(ctx, self->adam, paths[ADAM]));
     TRY(agent_replay_load(ctx, self->replay, mind->n_actions, mind->eye->n_states, paths[REPLAY]));
     for (size_t i = 0; i < self->replay->rows; i++) {
-        self->largest_reward =
-            fmax(self->largest_reward, fabs((double)self->replay->rewards[i]));
+        self->largest_reward = fmax(self->largest_reward, fabs((double)self->replay->rewards[i]));
     }
     // the networks as they were saved: their files carry counts that blending leaves out
     psi_net *old_online = self->online, *old_target = self->target;
@@ -261,8 +259,8 @@ psi_status agent_network_new(psi_ctx *ctx, const agent_eye *eye, const psi_agent
     const size_t n_actions = eye->space.n_actions;
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *self, &self));
-    self->mind = (agent_mind){
-        .rules = &RULES, .options = *options, .eye = eye, .n_actions = n_actions};
+    self->mind =
+        (agent_mind){.rules = &RULES, .options = *options, .eye = eye, .n_actions = n_actions};
     if (options->kind == PSI_AGENT_PRETRAINED) {
         TRY(copy_network(ctx, eye, options->start, n_actions, &self->online));
     } else {
@@ -275,8 +273,8 @@ psi_status agent_network_new(psi_ctx *ctx, const agent_eye *eye, const psi_agent
     TRY(psi_work_new(ctx, self->online,
                      &(psi_work_options){.max_batch = options->batch, .predict_only = true},
                      &self->judging));
-    TRY(psi_work_new(ctx, self->online,
-                     &(psi_work_options){.max_batch = 1, .predict_only = true}, &self->acting));
+    TRY(psi_work_new(ctx, self->online, &(psi_work_options){.max_batch = 1, .predict_only = true},
+                     &self->acting));
     TRY(agent_replay_new(ctx, options->buffer, eye->row_bytes, &self->replay));
     TRY(make_batch(ctx, self));
     *out = &self->mind;

@@ -2,10 +2,10 @@
 // clustering run. w_a and M_a of the task at hand are counted from the agent's own steps, and value
 // iteration says what to do.
 //
-// Every pair (k, a) starts with a few imagined visits (options.optimism) that ended the episode with
-// a reward. They are outweighed as real ones come in, but never quite vanish: where the map hides
-// something that matters, as in left-dial-broken, one visit does not say all, and the agent does
-// not get stuck.
+// Every pair (k, a) starts with a few imagined visits (options.optimism) that ended the episode
+// with a reward. They are outweighed as real ones come in, but never quite vanish: where the map
+// hides something that matters, as in left-dial-broken, one visit does not say all, and the agent
+// does not get stuck.
 #include "agent/mind.h"
 
 #include "base/checked.h"
@@ -30,7 +30,7 @@ typedef struct planner_mind {
     agent_mind mind;
     agent_outcomes *pair; // (K, A)
     psi_plan *plan;
-    bool stale;   // something was learnt since the plan was made
+    bool stale;    // something was learnt since the plan was made
     bool cautious; // the plan was made without imagined visits
 
     // room for the entries of the model, as psi_mdp_from_entries takes them
@@ -160,7 +160,7 @@ static psi_status planner_values(psi_ctx *ctx, agent_mind *mind, const void *row
     psi_status status = PSI_OK;
     planner_mind *self = of(mind);
     if (self->stale || !self->plan || self->cautious != mind->exploit) TRY(replan(ctx, self));
-    const double *values = self->plan->q + (size_t)*(const int32_t *)row * mind->n_actions;
+    const double *values = self->plan->q + (size_t) * (const int32_t *)row * mind->n_actions;
     for (size_t a = 0; a < mind->n_actions; a++) q[a] = (psi_real)values[a];
 done:
     return status;
@@ -172,7 +172,7 @@ static psi_status planner_learn(psi_ctx *ctx, agent_mind *mind, const agent_step
     static const double FAMILIAR = 32;
     psi_status status = PSI_OK;
     planner_mind *self = of(mind);
-    const size_t k = (size_t)*(const int32_t *)step->row;
+    const size_t k = (size_t) * (const int32_t *)step->row;
     agent_outcomes *pair = &self->pair[k * mind->n_actions + (size_t)step->action];
     const int32_t next =
         step->terminated ? (int32_t)mind->eye->n_states : *(const int32_t *)step->next;
@@ -243,8 +243,8 @@ static psi_status planner_load(psi_ctx *ctx, agent_mind *mind, const char *folde
     for (size_t i = 0; sound && i < n; i++) {
         const int64_t row = ((int64_t *)rows)[i], to = ((int32_t *)next)[i];
         const double times = ((double *)counts)[i];
-        sound = row >= 0 && (size_t)row < pairs && to >= 0 && (size_t)to <= n_states &&
-                times > 0 && isfinite(times);
+        sound = row >= 0 && (size_t)row < pairs && to >= 0 && (size_t)to <= n_states && times > 0 &&
+                isfinite(times);
     }
     for (size_t i = 0; sound && i < pairs; i++) sound = isfinite(((double *)rewards)[i]);
     if (!sound) {
@@ -286,10 +286,8 @@ psi_status agent_planner_new(psi_ctx *ctx, const agent_eye *eye, const psi_agent
     }
     const size_t pairs = eye->n_states * eye->space.n_actions;
     TRY(base_alloc_zero(ctx, 1, sizeof *self, &self));
-    self->mind = (agent_mind){.rules = &RULES,
-                              .options = *options,
-                              .eye = eye,
-                              .n_actions = eye->space.n_actions};
+    self->mind = (agent_mind){
+        .rules = &RULES, .options = *options, .eye = eye, .n_actions = eye->space.n_actions};
     self->stale = true;
     TRY(base_alloc_zero(ctx, pairs, sizeof *self->pair, &self->pair));
     TRY(base_alloc_zero(ctx, pairs + eye->space.n_actions, sizeof *self->reward, &self->reward));

@@ -104,8 +104,8 @@ enum { ARRAYS = 5 };
 static void list_arrays(const agent_replay *replay, const int64_t *begun, psi_array array[ARRAYS])
 {
     const size_t n = replay->rows;
-    array[0] = (psi_array){
-        "observations", PSI_UINT8, {2, {n, replay->row_bytes}}, replay->observations};
+    array[0] =
+        (psi_array){"observations", PSI_UINT8, {2, {n, replay->row_bytes}}, replay->observations};
     array[1] = (psi_array){"actions", PSI_INT32, {1, {n}}, replay->actions};
     array[2] = (psi_array){"rewards", PSI_FLOAT32, {1, {n}}, replay->rewards};
     array[3] = (psi_array){"terminated", PSI_UINT8, {1, {n}}, replay->terminated};

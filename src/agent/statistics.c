@@ -1,6 +1,6 @@
 // How agents are compared over seeds, as rliable does it (Agarwal et al., 2021): interquartile
-// means, probabilities of improvement and performance profiles, with intervals from a bootstrap that
-// resamples the runs of every task on their own.
+// means, probabilities of improvement and performance profiles, with intervals from a bootstrap
+// that resamples the runs of every task on their own.
 #include <psifold/agent.h>
 
 #include "agent/streams.h"
@@ -96,8 +96,9 @@ static psi_status check(psi_ctx *ctx, const psi_scores *scores,
     size_t n;
     if (scores->tasks == 0 || scores->runs == 0 || scores->runs > UINT32_MAX ||
         !base_mul(scores->tasks, scores->runs, &n)) {
-        return FAIL(ctx, PSI_EUSAGE, "statistics need at least one task and one run, not %zu and "
-                                     "%zu",
+        return FAIL(ctx, PSI_EUSAGE,
+                    "statistics need at least one task and one run, not %zu and "
+                    "%zu",
                     scores->tasks, scores->runs);
     }
     for (size_t i = 0; i < n; i++) {

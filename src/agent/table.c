@@ -59,8 +59,7 @@ static psi_status update(psi_ctx *ctx, table_mind *self)
     const psi_agent_options *options = &self->mind.options;
     const agent_batch *batch = &self->batch;
     double loss = 0, largest = 0;
-    base_random random =
-        base_random_stream(options->seed, AGENT_STREAM_BATCH, self->mind.updates);
+    base_random random = base_random_stream(options->seed, AGENT_STREAM_BATCH, self->mind.updates);
     agent_replay_sample(self->replay, &random, &self->batch);
     for (size_t i = 0; i < batch->n; i++) {
         double *q = row_of(self, batch->observations, i) + batch->actions[i];
@@ -119,8 +118,8 @@ static psi_status table_load(psi_ctx *ctx, agent_mind *mind, const char *folder)
     TRY(base_join(ctx, folder, "replay.npz", &replay));
     TRY(psi_array_load(ctx, table, "q", PSI_FLOAT64, &shape, &q));
     TRY(psi_array_load(ctx, table, "largest_reward", PSI_FLOAT64, &single, &largest));
-    if (shape.rank != 2 || shape.dim[0] != mind->eye->n_states ||
-        shape.dim[1] != mind->n_actions || single.rank != 0) {
+    if (shape.rank != 2 || shape.dim[0] != mind->eye->n_states || shape.dim[1] != mind->n_actions ||
+        single.rank != 0) {
         status = FAIL(ctx, PSI_ESHAPE, "%s is not a table of %zu states and %zu actions", table,
                       mind->eye->n_states, mind->n_actions);
         goto done;
@@ -151,8 +150,8 @@ psi_status agent_table_new(psi_ctx *ctx, const agent_eye *eye, const psi_agent_o
                     psi_view_name(eye->view));
     }
     TRY(base_alloc_zero(ctx, 1, sizeof *self, &self));
-    self->mind = (agent_mind){
-        .rules = &RULES, .options = *options, .eye = eye, .n_actions = n_actions};
+    self->mind =
+        (agent_mind){.rules = &RULES, .options = *options, .eye = eye, .n_actions = n_actions};
     TRY(base_alloc_zero(ctx, eye->n_states * n_actions, sizeof *self->q, &self->q));
     TRY(agent_replay_new(ctx, options->buffer, eye->row_bytes, &self->replay));
     TRY(agent_batch_new(ctx, options->batch, eye->row_bytes, &self->batch));

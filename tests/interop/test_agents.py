@@ -59,9 +59,10 @@ def test_statistics(tmp_path, x, y):
     # performance profiles
     score, interval = library.create_performance_profile(
         {"x": x}, numpy.array(THRESHOLDS), reps=SLOW)
+    share = 1 / x.size + 0.02  # a percentile may fall on either side of a step of one run
     for i, (estimate, low, high) in enumerate(found["profile"]):
         assert estimate == pytest.approx(float(score["x"][i]), rel=1e-12)
-        assert abs(low - interval["x"][0, i]) < 0.06 and abs(high - interval["x"][1, i]) < 0.06
+        assert abs(low - interval["x"][0, i]) < share and abs(high - interval["x"][1, i]) < share
 
 
 def test_tensorboard_reads_the_curve(tmp_path):

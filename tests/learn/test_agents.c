@@ -60,7 +60,9 @@ static void exact_latent_states_give_the_known_scores(void **state)
     static const struct {
         const char *preset;
         double known;
-    } CASES[] = {{"train", .042}, {"swap-digits", .055}, {"reversed-dial", .059},
+    } CASES[] = {{"train", .042},
+                 {"swap-digits", .055},
+                 {"reversed-dial", .059},
                  {"left-dial-broken", .028}};
     const psi_task training = lock(ctx, "train", NONE);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -148,9 +150,17 @@ static void a_representation_carries_over(void **state)
     psi_ctx *ctx = test_ctx(2);
     enum { EPISODES = 60, SEEDS = 3 };
     static const char *const TRAINING[] = {"digits-per-dial", "5", "images-per-digit", "60", NULL};
-    static const char *const TEST[] = {"digits-per-dial", "5",     "images-per-digit", "60",
-                                       "digits",          "drawn-test", "reverse", "2",
-                                       "goal",            "3,2,*", NULL};
+    static const char *const TEST[] = {"digits-per-dial",
+                                       "5",
+                                       "images-per-digit",
+                                       "60",
+                                       "digits",
+                                       "drawn-test",
+                                       "reverse",
+                                       "2",
+                                       "goal",
+                                       "3,2,*",
+                                       NULL};
     psi_trajectories *data = test_collect(ctx, "combination-lock", 150, 3, TRAINING);
     const psi_task task = lock(ctx, NULL, TEST);
     psi_net *representation;

@@ -28,8 +28,8 @@ psi_status test_truth_net(psi_ctx *ctx, const psi_trajectories *data, psi_net_ki
     psi_work *work = NULL;
     *out = NULL;
     const psi_shape shape = *psi_observations_shape(data->observations);
-    psi_net_spec spec = psi_net_defaults(
-        kind, &shape, psi_observations_dtype(data->observations), 1, count_states(data));
+    psi_net_spec spec = psi_net_defaults(kind, &shape, psi_observations_dtype(data->observations),
+                                         1, count_states(data));
     if (kind == PSI_NET_MLP) spec.hidden[0] = spec.hidden[1] = 128;
     TRY(psi_net_new(ctx, &spec, seed, &net));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH}, &work));

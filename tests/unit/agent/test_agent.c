@@ -1,5 +1,5 @@
-// Agents: the same seed gives the same bytes, a saved agent goes on as if it had not stopped, target
-// networks follow as they should, and what makes no sense is refused.
+// Agents: the same seed gives the same bytes, a saved agent goes on as if it had not stopped,
+// target networks follow as they should, and what makes no sense is refused.
 #include "support/support.h"
 
 #include "base/context.h"
@@ -361,7 +361,8 @@ static void test_nonsense_is_refused(void **state)
     refuse(ctx, &task, &o, PSI_ESHAPE, "20 states");
     assert_status(ctx, psi_agent_kind_from_name(ctx, "sarsa", &kind), PSI_EUSAGE);
     for (int i = 0; i < PSI_AGENT_KINDS; i++) {
-        assert_ok(ctx, psi_agent_kind_from_name(ctx, psi_agent_kind_name((psi_agent_kind)i), &kind));
+        assert_ok(ctx,
+                  psi_agent_kind_from_name(ctx, psi_agent_kind_name((psi_agent_kind)i), &kind));
         assert_int_equal(kind, i);
     }
     psi_net_free(ctx, wide);
@@ -383,8 +384,8 @@ static psi_status live(psi_ctx *ctx, void *argument)
     psi_task task;
     char at[512];
     snprintf(at, sizeof at, "%s/agent", what->folder);
-    psi_agent_options options = small(what->kind, what->kind == PSI_AGENT_DQN ? PSI_VIEW_AUTO
-                                                                              : PSI_VIEW_TRUTH);
+    psi_agent_options options =
+        small(what->kind, what->kind == PSI_AGENT_DQN ? PSI_VIEW_AUTO : PSI_VIEW_TRUTH);
     options.learning_starts = 2;
     TRY(psi_task_defaults(ctx, "column-world", NULL, &task));
     task.max_steps = 4;

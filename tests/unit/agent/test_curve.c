@@ -55,7 +55,9 @@ static void test_csv(void **state)
     }
     psi_array_free(ctx, read);
     static const char *const BAD[] = {
-        "", "episode\n", "episode,steps,total_steps,reward,truncated,epsilon,loss\n1,2\n",
+        "",
+        "episode\n",
+        "episode,steps,total_steps,reward,truncated,epsilon,loss\n1,2\n",
         "episode,steps,total_steps,reward,truncated,epsilon,loss\n1,0,0,0,0,0,0\n",
         "episode,steps,total_steps,reward,truncated,epsilon,loss\n2,1,1,0,0,0,0\n",
         "episode,steps,total_steps,reward,truncated,epsilon,loss\n1,1,1,nan,0,0,0\n",

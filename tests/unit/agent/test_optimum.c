@@ -30,10 +30,11 @@ static void test_locks(void **state)
     static const struct {
         const char *preset;
         double steps;
-    } CASES[] = {{"train", 18}, {"swap-digits", 12}, {"reversed-dial", 13}, {"left-dial-broken", 18}};
+    } CASES[] = {
+        {"train", 18}, {"swap-digits", 12}, {"reversed-dial", 13}, {"left-dial-broken", 18}};
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        const psi_optimum best = optimum_of(ctx, "combination-lock", CASES[i].preset, "digits",
-                                            "none");
+        const psi_optimum best =
+            optimum_of(ctx, "combination-lock", CASES[i].preset, "digits", "none");
         assert_near(best.steps, CASES[i].steps);
         assert_near(best.reward, 1);
         assert_near(best.reward_per_step, 1 / CASES[i].steps);

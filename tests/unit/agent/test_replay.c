@@ -27,8 +27,11 @@ static size_t play(agent_replay *replay, base_random *random, size_t steps, tran
         agent_replay_begin(replay, &at);
         for (uint32_t t = 1; t <= length && n < steps; t++, n++) {
             const int32_t next = at + 1;
-            all[n] = (transition){at, (int32_t)base_random_below(random, 3), next,
-                                  (float)base_random_uniform(random), t == length && terminates,
+            all[n] = (transition){at,
+                                  (int32_t)base_random_below(random, 3),
+                                  next,
+                                  (float)base_random_uniform(random),
+                                  t == length && terminates,
                                   t == length};
             agent_replay_add(replay, all[n].action, (double)all[n].reward, all[n].terminated,
                              &next);

@@ -45,10 +45,10 @@ static void test_improvement(void **state)
     assert_ok(ctx, psi_scores_improvement(ctx, &(psi_scores){1, 3, x + 3}, &(psi_scores){1, 2, y},
                                           &how, &found));
     assert_true(found.estimate == 1 && found.low == 1 && found.high == 1);
-    assert_status(ctx,
-                  psi_scores_improvement(ctx, &(psi_scores){2, 3, x}, &(psi_scores){1, 4, y}, &how,
-                                         &found),
-                  PSI_ESHAPE);
+    assert_status(
+        ctx,
+        psi_scores_improvement(ctx, &(psi_scores){2, 3, x}, &(psi_scores){1, 4, y}, &how, &found),
+        PSI_ESHAPE);
     psi_ctx_free(ctx);
 }
 
@@ -119,7 +119,8 @@ static psi_status estimate(psi_ctx *ctx, void *argument)
     const double x[] = {1, 2, 3, 4};
     const psi_bootstrap_options how = psi_bootstrap_defaults();
     psi_interval found;
-    return psi_scores_improvement(ctx, &(psi_scores){2, 2, x}, &(psi_scores){2, 2, x}, &how, &found);
+    return psi_scores_improvement(ctx, &(psi_scores){2, 2, x}, &(psi_scores){2, 2, x}, &how,
+                                  &found);
 }
 
 static void test_no_allocation_may_fail_badly(void **state)

@@ -1,5 +1,5 @@
-// Temporal differences: targets by hand, and gradients by central differences, of the loss alone and
-// through a network.
+// Temporal differences: targets by hand, and gradients by central differences, of the loss alone
+// and through a network.
 #include "support/support.h"
 
 #include "agent/td.h"
