@@ -46,48 +46,44 @@ done:
     return status;
 }
 
-// A statistic of one or two agents' scores; may reorder them.
+// A statistic of one or two agents' scores. The numbers come apart from their shape, because they
+// are resampled, and may be reordered.
 typedef struct statistic {
-    double (*of)(const struct statistic *self, psi_scores *x, psi_scores *y, double *x_scores,
-                 double *y_scores);
-    double threshold; // of profiles
+    double (*of)(const struct statistic *what, double *x, double *y);
+    psi_scores x, y; // y has no tasks if there is only one agent
+    double threshold;
 } statistic;
 
-static double iqm_of(const statistic *self, psi_scores *x, psi_scores *y, double *x_scores,
-                     double *y_scores)
+static double iqm_of(const statistic *what, double *x, double *y)
 {
-    (void)self;
     (void)y;
-    (void)y_scores;
-    return interquartile_mean(x_scores, x->tasks * x->runs);
+    return interquartile_mean(x, what->x.tasks * what->x.runs);
 }
 
-static double improvement_of(const statistic *self, psi_scores *x, psi_scores *y, double *x_scores,
-                             double *y_scores)
+static double improvement_of(const statistic *what, double *x, double *y)
 {
-    (void)self;
+    const size_t tasks = what->x.tasks, n = what->x.runs, m = what->y.runs;
     double sum = 0;
-    for (size_t t = 0; t < x->tasks; t++) {
+    for (size_t t = 0; t < tasks; t++) {
         double wins = 0;
-        for (size_t i = 0; i < x->runs; i++) {
-            for (size_t j = 0; j < y->runs; j++) {
-                const double a = x_scores[t * x->runs + i], b = y_scores[t * y->runs + j];
+        for (size_t i = 0; i < n; i++) {
+            for (size_t j = 0; j < m; j++) {
+                const double a = x[t * n + i], b = y[t * m + j];
                 wins += a > b ? 1 : a == b ? 0.5 : 0;
             }
         }
-        sum += wins / (double)(x->runs * y->runs);
+        sum += wins / (double)(n * m);
     }
-    return sum / (double)x->tasks;
+    return sum / (double)tasks;
 }
 
-static double share_above(const statistic *self, psi_scores *x, psi_scores *y, double *x_scores,
-                          double *y_scores)
+static double share_above(const statistic *what, double *x, double *y)
 {
     (void)y;
-    (void)y_scores;
+    const size_t n = what->x.tasks * what->x.runs;
     size_t above = 0;
-    for (size_t i = 0; i < x->tasks * x->runs; i++) above += x_scores[i] > self->threshold;
-    return (double)above / (double)(x->tasks * x->runs);
+    for (size_t i = 0; i < n; i++) above += x[i] > what->threshold;
+    return (double)above / (double)n;
 }
 
 static psi_status check(psi_ctx *ctx, const psi_scores *scores,
@@ -134,34 +130,32 @@ static double percentile(const double *sorted, size_t n, double share)
     return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
 }
 
-// The statistic of the scores and its interval; y may be NULL.
-static psi_status bootstrap(psi_ctx *ctx, const statistic *what, const psi_scores *x,
-                            const psi_scores *y, const psi_bootstrap_options *options,
-                            psi_interval *out)
+// The statistic of the scores as they are, and its interval.
+static psi_status bootstrap(psi_ctx *ctx, const statistic *what,
+                            const psi_bootstrap_options *options, psi_interval *out)
 {
     psi_status status = PSI_OK;
-    const size_t n_x = x->tasks * x->runs, n_y = y ? y->tasks * y->runs : 0;
-    psi_scores copy_x = *x, copy_y = y ? *y : (psi_scores){0};
-    double *x_scores = NULL, *y_scores = NULL, *found = NULL;
-    TRY(base_alloc(ctx, n_x, sizeof *x_scores, &x_scores));
-    TRY(base_alloc(ctx, n_y, sizeof *y_scores, &y_scores));
+    const size_t n = what->x.tasks * what->x.runs, m = what->y.tasks * what->y.runs;
+    double *x = NULL, *y = NULL, *found = NULL;
+    TRY(base_alloc(ctx, n, sizeof *x, &x));
+    TRY(base_alloc(ctx, m, sizeof *y, &y));
     TRY(base_alloc(ctx, options->repetitions, sizeof *found, &found));
-    memcpy(x_scores, x->scores, n_x * sizeof *x_scores);
-    if (y) memcpy(y_scores, y->scores, n_y * sizeof *y_scores);
-    out->estimate = what->of(what, &copy_x, &copy_y, x_scores, y_scores);
+    memcpy(x, what->x.scores, n * sizeof *x);
+    if (m > 0) memcpy(y, what->y.scores, m * sizeof *y);
+    out->estimate = what->of(what, x, y);
     for (size_t r = 0; r < options->repetitions; r++) {
         base_random dice = base_random_stream(options->seed, AGENT_STREAM_BOOTSTRAP, r);
         TRY(base_cancelled(ctx));
-        resample(x, &dice, x_scores);
-        if (y) resample(y, &dice, y_scores);
-        found[r] = what->of(what, &copy_x, &copy_y, x_scores, y_scores);
+        resample(&what->x, &dice, x);
+        resample(&what->y, &dice, y);
+        found[r] = what->of(what, x, y);
     }
     qsort(found, options->repetitions, sizeof *found, ascending);
     out->low = percentile(found, options->repetitions, (1 - options->confidence) / 2);
     out->high = percentile(found, options->repetitions, (1 + options->confidence) / 2);
 done:
-    base_free(ctx, x_scores);
-    base_free(ctx, y_scores);
+    base_free(ctx, x);
+    base_free(ctx, y);
     base_free(ctx, found);
     return status;
 }
@@ -171,7 +165,7 @@ psi_status psi_scores_iqm(psi_ctx *ctx, const psi_scores *scores,
 {
     const psi_status status = check(ctx, scores, options);
     if (status != PSI_OK) return status;
-    return bootstrap(ctx, &(statistic){.of = iqm_of}, scores, NULL, options, out);
+    return bootstrap(ctx, &(statistic){.of = iqm_of, .x = *scores}, options, out);
 }
 
 psi_status psi_scores_improvement(psi_ctx *ctx, const psi_scores *x, const psi_scores *y,
@@ -185,7 +179,7 @@ psi_status psi_scores_improvement(psi_ctx *ctx, const psi_scores *x, const psi_s
                       x->tasks, y->tasks);
         goto done;
     }
-    TRY(bootstrap(ctx, &(statistic){.of = improvement_of}, x, y, options, out));
+    TRY(bootstrap(ctx, &(statistic){.of = improvement_of, .x = *x, .y = *y}, options, out));
 done:
     return status;
 }
@@ -196,8 +190,8 @@ psi_status psi_scores_profile(psi_ctx *ctx, const psi_scores *scores, const doub
     psi_status status = PSI_OK;
     TRY(check(ctx, scores, options));
     for (size_t i = 0; i < n; i++) {
-        const statistic what = {.of = share_above, .threshold = thresholds[i]};
-        TRY(bootstrap(ctx, &what, scores, NULL, options, &out[i]));
+        const statistic what = {.of = share_above, .x = *scores, .threshold = thresholds[i]};
+        TRY(bootstrap(ctx, &what, options, &out[i]));
     }
 done:
     return status;
