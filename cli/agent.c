@@ -35,19 +35,35 @@ done:
     return status;
 }
 
+// What a pretrained agent learns first: the task's first preset, with the look and size of the
+// task.
+static psi_status training_task(cli_call *cli, const psi_task *task, psi_task *out)
+{
+    psi_status status = PSI_OK;
+    char size[16];
+    TRY(psi_task_defaults(cli->ctx, psi_task_name(task->kind), NULL, out));
+    out->digits = task->digits == PSI_DIGITS_MNIST_TEST   ? PSI_DIGITS_MNIST
+                  : task->digits == PSI_DIGITS_DRAWN_TEST ? PSI_DIGITS_DRAWN
+                                                          : task->digits;
+    out->images_per_digit = task->images_per_digit;
+    out->max_steps = task->max_steps;
+    out->width = task->width;
+    out->height = task->height;
+    if (task->digits_per_dial != out->digits_per_dial) {
+        snprintf(size, sizeof size, "%d", task->digits_per_dial);
+        TRY(psi_task_set(cli->ctx, out, "digits-per-dial", size));
+    }
+    TRY(psi_task_check(cli->ctx, out));
+done:
+    return status;
+}
+
 static psi_status make_trials(cli_call *cli, const agent_call *call, const psi_task *task,
                               cli_trial *trials)
 {
     psi_status status = PSI_OK;
     psi_task training;
-    TRY(psi_task_defaults(cli->ctx, psi_task_name(task->kind), NULL, &training));
-    // the training task looks like the one at hand, but for what its preset changes
-    training.digits = task->digits == PSI_DIGITS_MNIST_TEST   ? PSI_DIGITS_MNIST
-                      : task->digits == PSI_DIGITS_DRAWN_TEST ? PSI_DIGITS_DRAWN
-                                                              : task->digits;
-    training.images_per_digit = task->images_per_digit;
-    training.max_steps = task->max_steps;
-    TRY(psi_task_check(cli->ctx, &training));
+    TRY(training_task(cli, task, &training));
     for (size_t i = 0; i < call->seeds; i++) {
         trials[i] = (cli_trial){.task = *task,
                                 .training = training,

@@ -64,25 +64,59 @@ json_t *cli_interval_json(const psi_interval *interval)
                      "high", interval->high);
 }
 
+// A number for the weights of a network: results with another representation do not count. FNV-1a.
+static psi_status hash_of(psi_ctx *ctx, const psi_net *net, char text[17])
+{
+    psi_status status = PSI_OK;
+    psi_real *values = NULL;
+    uint64_t hash = 0xcbf29ce484222325;
+    for (size_t i = 0; net && i < psi_net_tensor_count(net); i++) {
+        psi_tensor_info info;
+        TRY(psi_net_tensor_info(ctx, net, i, &info));
+        const size_t n = psi_shape_size(&info.shape);
+        TRY(base_resize(ctx, n, sizeof *values, &values));
+        TRY(psi_net_tensor_get(ctx, net, i, values));
+        for (size_t j = 0; j < n; j++) {
+            uint32_t bits;
+            memcpy(&bits, &values[j], sizeof bits);
+            hash = (hash ^ bits) * 0x100000001b3;
+        }
+    }
+    snprintf(text, 17, "%016" PRIx64, hash);
+done:
+    base_free(ctx, values);
+    return status;
+}
+
+static bool sees_through_network(const psi_agent_options *o)
+{
+    return (o->kind == PSI_AGENT_REWARD_PREDICTIVE || o->kind == PSI_AGENT_PLANNER) &&
+           o->view != PSI_VIEW_TRUTH;
+}
+
 // What a finished trial must have been for its result to count: the task and all that was chosen.
 static psi_status description(psi_ctx *ctx, const cli_trial *trial, json_t **out)
 {
     psi_status status = PSI_OK;
     const psi_agent_options *o = &trial->options;
-    char task[PSI_TASK_JSON_SIZE];
+    char task[PSI_TASK_JSON_SIZE], hash[17];
     *out = NULL;
     TRY(psi_task_json(ctx, &trial->task, task));
-    *out = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:I, "
-                     "s:f, s:f, s:f}",
-                     "task", task, "kind", psi_agent_kind_name(o->kind), "net",
-                     psi_net_kind_name(o->net), "view", psi_view_name(o->view), "hidden",
-                     (json_int_t)o->hidden, "episodes", (json_int_t)trial->episodes, "seed",
-                     (json_int_t)o->seed, "gamma", o->gamma, "learning_rate", o->learning_rate,
-                     "batch", (json_int_t)o->batch, "buffer", (json_int_t)o->buffer,
-                     "exploration_episodes", (json_int_t)o->exploration_episodes, "update_every",
-                     (json_int_t)o->update_every, "tau", o->tau, "target_period",
-                     (json_int_t)o->target_period, "final_epsilon", o->final_epsilon, "table_rate",
-                     o->table_rate, "optimism", o->optimism);
+    TRY(hash_of(ctx, sees_through_network(o) ? o->representation : NULL, hash));
+    *out =
+        json_pack("{s:s, s:I, s:i, s:b, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, "
+                  "s:I, s:I, s:f, s:I, "
+                  "s:f, s:f, s:f}",
+                  "representation", hash, "learning_starts", (json_int_t)o->learning_starts, "loss",
+                  (int)o->loss, "freeze_norm", (int)o->freeze_norm, "task", task, "kind",
+                  psi_agent_kind_name(o->kind), "net", psi_net_kind_name(o->net), "view",
+                  psi_view_name(o->view), "hidden", (json_int_t)o->hidden, "episodes",
+                  (json_int_t)trial->episodes, "seed", (json_int_t)o->seed, "gamma", o->gamma,
+                  "learning_rate", o->learning_rate, "batch", (json_int_t)o->batch, "buffer",
+                  (json_int_t)o->buffer, "exploration_episodes",
+                  (json_int_t)o->exploration_episodes, "update_every", (json_int_t)o->update_every,
+                  "tau", o->tau, "target_period", (json_int_t)o->target_period, "final_epsilon",
+                  o->final_epsilon, "table_rate", o->table_rate, "optimism", o->optimism);
     TRY(base_json_made(ctx, *out));
 done:
     return status;
@@ -285,6 +319,10 @@ psi_status cli_trials_run(cli_call *cli, cli_trial *list, size_t n, bool wide)
     }
     base_progress_end(&all.progress, episodes);
 done:
+    if (status == PSI_ECANCELLED && n > 0 && list[0].folder) {
+        status = FAIL(cli->ctx, PSI_ECANCELLED,
+                      "stopped on request; the same command goes on from here");
+    }
     base_free(cli->ctx, all.pending);
     pthread_mutex_destroy(&all.lock);
     return status;
