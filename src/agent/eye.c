@@ -64,7 +64,8 @@ static psi_status see_through(psi_ctx *ctx, agent_eye *eye, const psi_net *net)
                     "this agent needs the representation network of a clustering run");
     }
     const psi_net_spec *spec = psi_net_spec_of(net);
-    if (spec->input_dtype != eye->space.dtype ||
+    eye->rounds = eye->space.dtype == PSI_INT64 && spec->input_dtype == PSI_FLOAT32;
+    if ((spec->input_dtype != eye->space.dtype && !eye->rounds) ||
         psi_shape_size(&spec->input) != psi_shape_size(&eye->space.shape)) {
         return FAIL(ctx, PSI_ESHAPE,
                     "the representation was made for %s observations of %zu numbers, these are %s "
@@ -168,6 +169,13 @@ psi_status agent_eye_look(psi_ctx *ctx, agent_eye *eye, const void *observation,
         memcpy(row, observation, eye->row_bytes);
     } else if (eye->view != PSI_VIEW_TRUTH) {
         const bool features = eye->view == PSI_VIEW_FEATURES;
+        float rounded;
+        if (eye->rounds) {
+            int64_t state;
+            memcpy(&state, observation, sizeof state);
+            rounded = (float)state;
+            observation = &rounded;
+        }
         TRY(psi_net_predict(ctx, eye->net, eye->work, observation, 1, features ? eye->seen : NULL,
                             features ? NULL : eye->seen));
         if (eye->numbered) {

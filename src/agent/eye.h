@@ -15,6 +15,7 @@ typedef struct agent_eye {
     size_t n_states;      // numbered: how many states there are
 
     const psi_net *net; // borrowed
+    bool rounds;        // it takes the number of a state as a float
     psi_work *work;
     psi_real *seen;               // one row of the network's results
     int32_t *truth;               // latent state of every ground state; NULL: the task's own
