@@ -2,39 +2,46 @@
 #include "cli/certificate.h"
 #include "cli/commands.h"
 
-#include "base/progress.h"
-
 #include <math.h>
 #include <string.h>
 
-// What is told after every refinement: a line on the terminal, a file in the run folder.
-typedef struct watcher {
-    cli_call *cli;
-    psi_run *run;
-    json_t *steps;
-} watcher;
-
+// A line on the terminal for every refinement, those that an earlier process has made included.
 static psi_status watch(void *user, const psi_cluster_step *step, size_t refinement,
                         size_t n_observations, const int32_t *labels)
 {
-    const watcher *to = user;
+    (void)n_observations, (void)labels;
+    cli_call *cli = user;
     char duration[CLI_NUMBER];
-    cli_close_line(to->cli);
+    cli_close_line(cli);
     if (refinement == 1) {
-        cli_print(to->cli, "refinement  latent states  ignored  agreement  epsilon     time");
+        cli_print(cli, "refinement  latent states  ignored  agreement  epsilon     time");
     }
-    cli_print(to->cli, "%10zu  %13zu  %5.2f %%  %7.2f %%  %7.3f  %7s", refinement, step->clusters,
+    cli_print(cli, "%10zu  %13zu  %5.2f %%  %7.2f %%  %7.3f  %7s", refinement, step->clusters,
               100.0 * step->ignored, 100.0 * step->agreement, step->epsilon,
               cli_duration(duration, step->seconds));
     fflush(stdout);
-    json_t *line = json_pack(
-        "{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "clusters", (json_int_t)step->clusters,
-        "ignored_fraction", step->ignored, "agreement", step->agreement, "epsilon", step->epsilon,
-        "gap", step->gap, "held_out_error", step->held_out_error, "seconds", step->seconds);
-    if (!line || json_array_append_new(to->steps, line) != 0) {
-        return FAIL(to->cli->ctx, PSI_ENOMEM, "no memory for what a refinement found");
+    return PSI_OK;
+}
+
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *steps_json(const psi_clustering *found)
+{
+    json_t *steps = json_array();
+    for (size_t i = 0; i < found->n_steps; i++) {
+        const psi_cluster_step *step = &found->steps[i];
+        json_array_append_new(
+            steps,
+            json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "clusters", (json_int_t)step->clusters,
+                      "ignored_fraction", real_or_null(step->ignored), "agreement",
+                      real_or_null(step->agreement), "epsilon", real_or_null(step->epsilon), "gap",
+                      real_or_null(step->gap), "held_out_error", real_or_null(step->held_out_error),
+                      "seconds", real_or_null(step->seconds)));
     }
-    return psi_run_watch(to->run, step, refinement, n_observations, labels);
+    return steps;
 }
 
 static void print_result(cli_call *cli, const char *output, const psi_clustering *found)
@@ -42,7 +49,10 @@ static void print_result(cli_call *cli, const char *output, const psi_clustering
     cli_print(cli, "\n%zu latent states%s", found->n_latent,
               found->has_terminal ? ", the terminal one (0) included" : "");
     cli_print(cli, "  %s",
-              found->hot      ? "something in the observations still predicts more than "
+              !found->judged
+                  ? "the paper's schedule: whether anything is left to tell apart was not "
+                    "asked"
+              : found->hot    ? "something in the observations still predicts more than "
                                 "the latent states do: there may be more of them"
               : found->stable ? "found twice, with nothing left to tell apart"
                               : "nothing left to tell apart, but found only once");
@@ -63,28 +73,78 @@ static void print_result(cli_call *cli, const char *output, const psi_clustering
     cli_print(cli, "  run folder      %s", output);
 }
 
-static psi_status fill_result(cli_call *cli, const psi_clustering *found, json_t *steps,
-                              double seconds)
+static psi_status fill_result(cli_call *cli, const psi_clustering *found, double seconds)
 {
     psi_status status = PSI_OK;
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)found->n_latent)));
     TRY(cli_set(cli, "converged", json_boolean(found->converged)));
     TRY(cli_set(cli, "stable", json_boolean(found->stable)));
-    TRY(cli_set(cli, "hot", json_boolean(found->hot)));
-    TRY(cli_set(cli, "split_gain", json_real(found->split_gain)));
+    TRY(cli_set(cli, "hot", found->judged ? json_boolean(found->hot) : json_null()));
+    TRY(cli_set(cli, "split_gain", real_or_null(found->split_gain)));
     TRY(cli_set(cli, "approximator", json_string(found->approximator)));
     TRY(cli_set(cli, "ignored_fraction", json_real(found->ignored)));
-    TRY(cli_set(cli, "refinements", json_incref(steps)));
+    TRY(cli_set(cli, "refinements", steps_json(found)));
     TRY(cli_set(cli, "epsilon_reward", json_real(found->epsilon_reward)));
     TRY(cli_set(cli, "epsilon_sf", json_real(found->epsilon_sf)));
     TRY(cli_set(cli, "gamma", json_real(found->gamma)));
-    TRY(cli_set(cli, "gap", json_real(found->gap)));
+    TRY(cli_set(cli, "gap", real_or_null(found->gap)));
     TRY(cli_set(cli, "matching_condition", json_boolean(found->matching_condition)));
-    TRY(cli_set(cli, "representation_accuracy",
-                isfinite(found->accuracy) ? json_real(found->accuracy) : json_null()));
+    TRY(cli_set(cli, "representation_accuracy", real_or_null(found->accuracy)));
     TRY(cli_set(cli, "certificate", cli_certificate_json(found->certificate)));
     TRY(cli_set(cli, "seconds", json_real(seconds)));
 done:
+    return status;
+}
+
+// The paper's constants, where no others were asked for.
+static psi_status use_paper(cli_call *cli, const char *task, psi_cluster_options *how)
+{
+    const psi_cluster_options usual = psi_cluster_defaults();
+    psi_cluster_options paper;
+    const psi_status status = psi_cluster_paper(cli->ctx, task, &paper);
+    if (status != PSI_OK) return status;
+#define KEEP(field)                                                                                \
+    if (how->field != usual.field) paper.field = how->field
+    KEEP(approximator);
+    KEEP(norm);
+    KEEP(gamma);
+    KEEP(epsilon_reward);
+    KEEP(epsilon_sf);
+    KEEP(filter);
+    KEEP(max_refinements);
+    KEEP(max_latent_states);
+    KEEP(hidden);
+    KEEP(learning_rate);
+#undef KEEP
+    paper.seed = how->seed;
+    *how = paper;
+    return PSI_OK;
+}
+
+// A run that stopped for a reason that may pass is kept; one that cannot succeed is not.
+static void close_run(cli_call *cli, psi_run *run, psi_status status, const char *file,
+                      const char *output)
+{
+    const bool may_pass = status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM;
+    if (!may_pass) {
+        psi_run_discard(run);
+        return;
+    }
+    psi_run_suspend(run);
+    cli_close_line(cli);
+    fprintf(stderr, "psifold cluster %s -o %s --resume, with the same options, goes on from here\n",
+            file, output);
+}
+
+static psi_status already_finished(cli_call *cli, const char *output)
+{
+    psi_status status = PSI_OK;
+    psi_run_result *run = NULL;
+    TRY(psi_run_load(cli->ctx, output, &run));
+    cli_print(cli, "%s is finished: %zu latent states", output, run->n_latent);
+    TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
+done:
+    psi_run_result_free(cli->ctx, run);
     return status;
 }
 
@@ -93,16 +153,20 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     psi_status status = PSI_OK;
     psi_cluster_options how = psi_cluster_defaults();
     psi_read_options reading = {0};
-    const char *output = NULL, *approximator = "auto", *refine = "recluster", *norm = "l2";
-    bool replace = false;
+    const char *output = NULL, *approximator = "auto", *refine = "recluster", *norm = "l2",
+               *paper = NULL;
+    bool replace = false, resume = false;
     const cli_option options[] = {
         {"output", 'o', "RUN", CLI_TEXT, &output, "the run folder to write"},
         {"replace", 0, NULL, CLI_FLAG, &replace, "overwrite a run folder that is there"},
+        {"resume", 0, NULL, CLI_FLAG, &resume, "go on with a run that was interrupted"},
         {"key", 0, "NAME", CLI_TEXT, &reading.observation_key, "which entry of a Dict observation"},
         {"approximator", 0, "auto|table|mlp|cnn|resnet18", CLI_CHOICE, &approximator,
          "what predicts rewards and next latent states"},
         {"refine", 0, "recluster|split", CLI_CHOICE, &refine,
          "cluster all states anew each time, or only inside the old clusters"},
+        {"paper", 0, "column-world|combination-lock", CLI_CHOICE, &paper,
+         "the paper's schedule and constants for this task"},
         {"smooth", 0, NULL, CLI_FLAG, &how.smooth,
          "use what trajectories say about labels; on unless --no-smooth"},
         {"gamma", 0, "G", CLI_REAL, &how.gamma, "discount of the successor features"},
@@ -116,7 +180,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"max-rounds", 0, "N", CLI_SIZE, &how.max_rounds, "rounds of refinement"},
         {"max-latent-states", 0, "N", CLI_SIZE, &how.max_latent_states, "give up beyond"},
         {"hidden", 0, "N", CLI_SIZE, &how.hidden, "units of the perceptron's two layers"},
-        {"trunk-steps", 0, "N", CLI_SIZE, &how.trunk_steps, "training steps of the features"},
+        {"trunk-steps", 0, "N", CLI_SIZE, &how.trunk_steps,
+         "training steps of the features; 0: 2,000 for vectors, 1,000 for images"},
         {"head-steps", 0, "N", CLI_SIZE, &how.head_steps, "training steps of every fit"},
         {"representation-steps", 0, "N", CLI_SIZE, &how.representation_steps,
          "training steps of the representation network"},
@@ -128,18 +193,25 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         .name = "cluster",
         .arguments = "FILE",
         .summary = "Finds the reward-predictive latent states of a data set",
-        .text = "Leaves a run folder with the labels of all observations, the latent model, the\n"
-                "network that tells the latent states apart, and a record of how it got there.",
+        .text =
+            "Leaves a run folder with the labels of all observations, the latent model, the\n"
+            "network that tells the latent states apart, and a record of how it got there.\n"
+            "A run that was interrupted, by Ctrl-C or worse, goes on with --resume and the same\n"
+            "options, and ends as if nothing had happened.",
         .example = "psifold cluster points -o run",
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_trajectories *data = NULL;
     psi_clustering *found = NULL;
-    watcher to = {.cli = cli};
+    psi_run *run = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (!output) {
         status = FAIL(cli->ctx, PSI_EUSAGE, "cluster needs -o RUN to know where to write");
+        goto done;
+    }
+    if (replace && resume) {
+        status = FAIL(cli->ctx, PSI_EUSAGE, "--replace starts anew and --resume goes on: not both");
         goto done;
     }
     how.seed = cli->seed;
@@ -150,23 +222,25 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
             how.approximator = (psi_approximator)kind;
         }
     }
-    const double started = base_seconds();
+    if (paper) TRY(use_paper(cli, paper, &how));
     TRY(psi_trajectories_read(cli->ctx, arguments[0], &reading, &data));
-    TRY(psi_run_new(cli->ctx, output, replace, &to.run));
-    to.steps = json_array();
-    TRY(base_json_made(cli->ctx, to.steps));
+    TRY(resume ? psi_run_resume(cli->ctx, output, &run)
+               : psi_run_new(cli->ctx, output, replace, &run));
+    if (psi_run_finished(run)) {
+        status = already_finished(cli, output);
+        goto done;
+    }
+    how.run = run;
     how.watch = watch;
-    how.user = &to;
+    how.user = cli;
     TRY(psi_cluster(cli->ctx, data, &how, &found));
-    const double seconds = base_seconds() - started;
-    psi_run *run = to.run;
-    to.run = NULL;
-    TRY(psi_run_commit(run, arguments[0], data, &how, found, seconds));
+    const double seconds = psi_run_seconds(run);
+    run = NULL;
+    TRY(psi_run_commit(how.run, arguments[0], data, &how, found));
     print_result(cli, output, found);
-    status = fill_result(cli, found, to.steps, seconds);
+    status = fill_result(cli, found, seconds);
 done:
-    json_decref(to.steps);
-    psi_run_discard(to.run);
+    if (run) close_run(cli, run, status, arguments[0], output);
     psi_clustering_free(cli->ctx, found);
     psi_trajectories_free(cli->ctx, data);
     return status;

@@ -88,10 +88,10 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     psi_run_result *run = NULL;
     psi_trajectories *data = NULL;
     int32_t *labels = NULL;
+    bool own;
     json_t *errors = json_array();
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels));
-    const bool own = psi_fingerprint(data) == run->fingerprint;
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels, &own));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
     for (size_t i = 1; own && i <= run->n_refinements; i++) {
         TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
@@ -130,12 +130,13 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
     psi_run_result *run = NULL;
     psi_trajectories *data = NULL;
     int32_t *labels = NULL;
+    bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (!output) {
         status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
         goto done;
     }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels, &own));
     const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
     TRY(psi_arrays_save(cli->ctx, output, &array, 1));
     cli_print(cli, "%s: latent states of %zu observations", output, data->n_observations);

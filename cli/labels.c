@@ -39,9 +39,11 @@ static psi_status ask_network(cli_call *cli, const psi_run_result *run,
 }
 
 psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *data_path,
-                           psi_run_result **run, psi_trajectories **data, int32_t **labels)
+                           psi_run_result **run, psi_trajectories **data, int32_t **labels,
+                           bool *own)
 {
     psi_status status = PSI_OK;
+    psi_fingerprint fingerprint;
     TRY(psi_run_load(cli->ctx, run_folder, run));
     TRY(psi_trajectories_read(cli->ctx, data_path, NULL, data));
     if ((*data)->n_actions != (*run)->n_actions) {
@@ -50,8 +52,10 @@ psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *da
         goto done;
     }
     TRY(base_alloc(cli->ctx, (*data)->n_observations, sizeof **labels, labels));
-    if (psi_fingerprint(*data) == (*run)->fingerprint &&
-        (*data)->n_observations == (*run)->n_observations) {
+    TRY(psi_fingerprint_of(cli->ctx, *data, &fingerprint));
+    *own = strcmp(fingerprint.hex, (*run)->fingerprint.hex) == 0 &&
+           (*data)->n_observations == (*run)->n_observations;
+    if (*own) {
         memcpy(*labels, (*run)->labels, (*data)->n_observations * sizeof **labels);
     } else {
         status = ask_network(cli, *run, *data, *labels);

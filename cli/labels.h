@@ -7,9 +7,11 @@
 psi_paths cli_paths(const psi_trajectories *data, const psi_run_result *run, const int32_t *labels,
                     size_t n_latent);
 
-// The run's own labels if these are the data it was made from (psi_fingerprint), else those of its
-// representation network. All three belong to the caller, also on failure (NULL or not).
+// The run's own labels if these are the data it was made from (*own, by their fingerprint), else
+// those of its representation network. All three belong to the caller, also on failure (NULL or
+// not).
 psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *data_path,
-                           psi_run_result **run, psi_trajectories **data, int32_t **labels);
+                           psi_run_result **run, psi_trajectories **data, int32_t **labels,
+                           bool *own);
 
 #endif

@@ -69,12 +69,15 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     psi_trajectories *data = NULL;
     psi_certificate *certificate = NULL;
     int32_t *labels = NULL;
+    bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels, &own));
     const psi_paths paths = cli_paths(data, run, labels, run->n_latent);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));
-    cli_print(cli, "%s on %s", arguments[0], arguments[1]);
+    cli_print(cli, "%s on %s%s", arguments[0], arguments[1],
+              own ? ", the data that it was made from: other data would say more" : "");
+    TRY(cli_set(cli, "own_data", json_boolean(own)));
     cli_print_certificate(cli, certificate);
     status = cli_set(cli, "certificate", cli_certificate_json(certificate));
 done:

@@ -40,6 +40,8 @@ typedef struct psi_cluster_step {
     double seconds;
 } psi_cluster_step;
 
+typedef struct psi_run psi_run; // a run folder, see below
+
 typedef struct psi_cluster_options {
     psi_approximator approximator;
     bool split;               // refine strictly inside the old clusters; false: cluster anew
@@ -53,16 +55,29 @@ typedef struct psi_cluster_options {
     size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
     size_t max_latent_states; // PSI_ELIMIT beyond
     size_t hidden;            // units of each of the perceptron's two layers
-    size_t trunk_steps, head_steps, representation_steps;
+    size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
+    size_t head_steps, representation_steps;
     size_t shift; // images are moved by up to so many pixels while networks learn
     double learning_rate;
+    bool paper; // the paper's schedule: see psi_cluster_paper
+    size_t batch, reward_epochs, sf_epochs, representation_epochs; // of it
     uint64_t seed;
-    // After every refinement with the labels (observations) so far; may be NULL.
+    psi_run *run; // where the run is kept while it is under way; NULL: nowhere
+    // After every refinement with the labels (observations) so far; may be NULL. The refinements of
+    // a run that is resumed are told first, with NULL for labels.
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
                         size_t n_observations, const int32_t *labels);
     void *user;
 } psi_cluster_options;
 PSI_API psi_cluster_options psi_cluster_defaults(void);
+
+// The paper's schedule with the constants of its table 1: at every refinement the whole network is
+// trained for so many epochs at a constant learning rate, with cross-entropy alone; clusters are
+// only ever split, by successor features alone; no smoothing, one round, no judgement at the end.
+// `task` is "column-world" or "combination-lock" (PSI_EUSAGE otherwise). The paper does not say
+// what gamma was: 0.6 is where its epsilons tell neighbours apart. One episode in ten is held out
+// all the same.
+PSI_API psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out);
 
 // ---- the certificate
 // -----------------------------------------------------------------------------
@@ -109,6 +124,7 @@ typedef struct psi_clustering {
     size_t rounds;
     bool converged;    // the last two clusterings are equal
     bool stable;       // a second round found the same latent states
+    bool judged;       // whether anything is still hidden was asked (not in the paper's schedule)
     double split_gain; // nats per step by which direct predictions still beat the model's
     bool hot;          // … more than chance: the latent states hide something
     double ignored;    // share of the states, at the end
@@ -183,33 +199,55 @@ PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
 // ---- the run folder -----------------------------------------------------------------------------
 
 // What a run leaves behind, as plain data:
-//   manifest.json               options, seed, version, the data's fingerprint, what was found
+//   manifest.json               options, seed, version, the data's fingerprint, what was found, the
+//                               names of the other files; all times are under "timings"
 //   refinements.jsonl           a line per refinement
 //   clusters.npy                (observations) int32, −1 ignored; clusters-01.npy … per refinement
 //   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K)
 //   certificate.npz             Definition 2 on held-out episodes, per latent state and action
 //   representation.safetensors  the network, unless a table was used
-typedef struct psi_run psi_run;
+//   trunk.safetensors           the network on whose features refinement worked, likewise
+//
+// While the run is under way the folder has a folder checkpoint, from which the run can be resumed
+// after it was interrupted, be it by kill −9: at most the refinement (or the fit of the trunk) that
+// was under way is lost, and the result is the same, byte for byte but for the timings. A folder
+// with a manifest is whole.
 
-// Opens the folder for writing: it appears under its name when the run is committed. With replace
-// false an existing folder is PSI_EUSAGE.
+// Opens the folder to work in it. It must not be there, unless replace allows an older run, which
+// stays until the new one is finished. PSI_EUSAGE if something else is there, or another process
+// works in it. psi_cluster with the run in its options keeps checkpoints there; psi_run_commit
+// finishes it.
 PSI_API psi_status psi_run_new(psi_ctx *ctx, const char *folder, bool replace, psi_run **out);
 
-// A psi_cluster_options watch: keeps the step and the labels in the run given as user.
-PSI_API psi_status psi_run_watch(void *run, const psi_cluster_step *step, size_t refinement,
-                                 size_t n_observations, const int32_t *labels);
+// Opens the folder of an interrupted run; the next psi_cluster goes on where it stopped, and
+// returns PSI_EUSAGE, naming the difference, unless data, options, seed, number of threads and
+// version are those that it was started with. A folder that is not there is begun as by
+// psi_run_new.
+PSI_API psi_status psi_run_resume(psi_ctx *ctx, const char *folder, psi_run **out);
+PSI_API bool psi_run_finished(const psi_run *run);  // it was complete: nothing is left to do
+PSI_API double psi_run_seconds(const psi_run *run); // spent on it, by earlier processes, too
 
-// Writes the rest and puts the folder in place; the run is gone afterwards, also on failure.
+// Writes the rest and puts everything in place; the run is closed afterwards, also on failure, and
+// can then be resumed. data_path is for the record.
 PSI_API psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_trajectories *data,
                                   const psi_cluster_options *options,
-                                  const psi_clustering *clustering, double seconds);
-PSI_API void psi_run_discard(psi_run *run); // NULL is fine
+                                  const psi_clustering *clustering);
+PSI_API void psi_run_suspend(psi_run *run); // closes it, to be resumed; NULL is fine
+PSI_API void psi_run_discard(psi_run *run); // … and removes it, unless it was begun before
+
+// Which data a run was made from: 128 bits over observations, actions, rewards and episodes (not
+// the true latent states), in hexadecimal. Reads every observation once.
+typedef struct psi_fingerprint {
+    char hex[33];
+} psi_fingerprint;
+PSI_API psi_status psi_fingerprint_of(psi_ctx *ctx, const psi_trajectories *data,
+                                      psi_fingerprint *out);
 
 // A run read back.
 typedef struct psi_run_result {
     size_t n_latent, n_actions, n_observations, n_refinements;
     bool has_terminal;
-    uint64_t fingerprint; // of the data it was made from
+    psi_fingerprint fingerprint; // of the data it was made from
     double gamma, epsilon_reward, epsilon_sf;
     int32_t *labels;         // (n_observations)
     psi_mdp *model;          // {w_a, M_a}
@@ -217,6 +255,7 @@ typedef struct psi_run_result {
 } psi_run_result;
 
 // Every file is checked as hostile input: PSI_EFORMAT or PSI_EDATA with the file's name.
+// PSI_EMISSING if the run is not finished.
 PSI_API psi_status psi_run_load(psi_ctx *ctx, const char *folder, psi_run_result **out);
 PSI_API void psi_run_result_free(psi_ctx *ctx, psi_run_result *result);
 
@@ -224,9 +263,6 @@ PSI_API void psi_run_result_free(psi_ctx *ctx, psi_run_result *result);
 // back with psi_array_free.
 PSI_API psi_status psi_run_labels(psi_ctx *ctx, const char *folder, size_t refinement,
                                   size_t n_observations, int32_t **labels);
-
-// A number for actions, rewards and episodes of a data set: which data a run was made from.
-PSI_API uint64_t psi_fingerprint(const psi_trajectories *data);
 
 #ifdef __cplusplus
 }

@@ -230,8 +230,9 @@ typedef struct psi_train_options {
     size_t batch, epochs;
     uint64_t max_steps; // 0: as many as the epochs have
     psi_schedule schedule;
-    double held_out; // share of the samples kept for judging, 0 … 0.9
-    uint64_t seed;   // of the shuffles and the held-out choice
+    double held_out;   // share of the samples kept for judging, 0 … 0.9
+    uint64_t seed;     // of the shuffles and the held-out choice
+    const char *phase; // the name under which progress is told; NULL: "train"
     // After every epoch; *stop = true ends the training early. May be NULL.
     psi_status (*after_epoch)(void *user, const psi_epoch *epoch, bool *stop);
     void *user;

@@ -97,6 +97,11 @@ static int sync_path(const char *path)
     return failed;
 }
 
+psi_status base_sync(psi_ctx *ctx, const char *path)
+{
+    return sync_path(path) == 0 ? PSI_OK : fail_on(ctx, "bring to disk", path);
+}
+
 // Calls visit for every entry of a folder, deepest first, and for the folder itself.
 static int walk(const char *path, int (*visit)(const char *path, bool folder))
 {

@@ -21,6 +21,9 @@ psi_status base_output_write(base_output *output, const void *bytes, size_t size
 psi_status base_output_commit(base_output *output);
 void base_output_discard(base_output *output); // NULL is fine
 
+// Brings a file, or the names in a folder, to disk.
+psi_status base_sync(psi_ctx *ctx, const char *path);
+
 // The whole file, followed by a '\0' that is not counted. PSI_ELIMIT if it is longer than limit.
 psi_status base_read_file(psi_ctx *ctx, const char *path, size_t limit, char **bytes, size_t *size);
 

@@ -15,16 +15,21 @@ double base_seconds(void)
 
 base_progress base_progress_start(psi_ctx *ctx, const char *phase, uint64_t total)
 {
+    return base_progress_resume(ctx, phase, 0, total);
+}
+
+base_progress base_progress_resume(psi_ctx *ctx, const char *phase, uint64_t first, uint64_t total)
+{
     const double now = base_seconds();
-    return (base_progress){ctx, phase, total, now, now};
+    return (base_progress){ctx, phase, total, first, now, now};
 }
 
 static void report(base_progress *progress, uint64_t done, double now)
 {
     const double seconds = now - progress->started;
     double left = -1.0;
-    if (done > 0 && progress->total >= done && seconds > 0.5) {
-        left = seconds * (double)(progress->total - done) / (double)done;
+    if (done > progress->first && progress->total >= done && seconds > 0.5) {
+        left = seconds * (double)(progress->total - done) / (double)(done - progress->first);
     }
     progress->reported = now;
     const psi_progress told = {progress->phase, done, progress->total, seconds, left};

@@ -9,12 +9,14 @@ typedef struct base_progress {
     psi_ctx *ctx;
     const char *phase;
     uint64_t total; // 0: not known
+    uint64_t first; // what was done before the clock was started
     double started, reported;
 } base_progress;
 
 double base_seconds(void); // a clock that only runs forward
 
 base_progress base_progress_start(psi_ctx *ctx, const char *phase, uint64_t total);
+base_progress base_progress_resume(psi_ctx *ctx, const char *phase, uint64_t first, uint64_t total);
 
 // Also the place where a long loop notices psi_cancel: returns PSI_ECANCELLED then.
 psi_status base_progress_at(base_progress *progress, uint64_t done);

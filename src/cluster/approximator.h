@@ -31,6 +31,11 @@ typedef struct cluster_approximator {
     psi_status (*predict)(void *self, psi_ctx *ctx, const cluster_fit *fit, const uint64_t *rows,
                           size_t n, float *p);
     void (*fit_free)(void *self, psi_ctx *ctx, cluster_fit *fit);
+    // A fit in a file and back, to start another from; NULL where no fit starts from another.
+    // Loading is PSI_EDATA unless the fit has these actions and classes.
+    psi_status (*fit_save)(void *self, psi_ctx *ctx, const cluster_fit *fit, const char *path);
+    psi_status (*fit_load)(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
+                           size_t n_classes, cluster_fit **out);
     void (*free)(void *self, psi_ctx *ctx);
 } cluster_approximator;
 

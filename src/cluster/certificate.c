@@ -1,5 +1,5 @@
 // The certificate: Definition 2 on trajectories that the model has not seen.
-#include <psifold/cluster.h>
+#include "cluster/certificate.h"
 
 #include "base/context.h"
 
@@ -140,5 +140,51 @@ done:
     psi_counts_free(ctx, seen);
     psi_lsfm_free(ctx, lsfm);
     psi_certificate_free(ctx, made);
+    return status;
+}
+
+// ---- of a clustering ----------------------------------------------------------------------------
+
+// The labels of one part of the episodes: the held-out ones, or the others.
+static void labels_of_part(const cluster_problem *problem, const int32_t *labels, bool held_out,
+                           int32_t *out)
+{
+    const psi_trajectories *data = problem->data;
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
+        const bool wanted = begin < end && (problem->held_out[begin] != 0) == held_out;
+        for (uint64_t row = begin + e; row <= end + e; row++) out[row] = wanted ? labels[row] : -1;
+    }
+}
+
+psi_status cluster_certify(psi_ctx *ctx, const cluster_problem *problem, psi_clustering *result)
+{
+    psi_status status = PSI_OK;
+    int32_t *part = NULL;
+    psi_counts *counts = NULL;
+    psi_mdp *model = NULL;
+    psi_partition *merged = NULL;
+    const psi_paths all = cluster_paths(problem, result->labels, result->n_latent);
+    TRY(base_alloc(ctx, problem->n_rows, sizeof *part, &part));
+    const psi_paths paths = cluster_paths(problem, part, result->n_latent);
+    labels_of_part(problem, result->labels, false, part);
+    TRY(psi_counts_new(ctx, &paths, &counts));
+    TRY(psi_counts_model(ctx, counts, 1.0, &model));
+    if (problem->n_held_out > 0) labels_of_part(problem, result->labels, true, part);
+    TRY(psi_certify(ctx, model, result->gamma, &paths, result->epsilon_reward, result->epsilon_sf,
+                    &result->certificate));
+    // whether two latent states could be one is asked of all trajectories
+    psi_counts_free(ctx, counts);
+    counts = NULL;
+    TRY(psi_counts_new(ctx, &all, &counts));
+    psi_merge_options merging = psi_merge_defaults();
+    merging.reward_tolerance = 0.1 * problem->rewards.spacing;
+    TRY(psi_merge(ctx, counts, &merging, &merged));
+    result->certificate->mergeable = result->n_latent - merged->n_blocks;
+done:
+    psi_partition_free(ctx, merged);
+    psi_mdp_free(ctx, model);
+    psi_counts_free(ctx, counts);
+    base_free(ctx, part);
     return status;
 }

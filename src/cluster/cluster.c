@@ -3,11 +3,14 @@
 #include <psifold/cluster.h>
 
 #include "base/context.h"
-#include "cluster/judge.h"
+#include "base/random.h"
+#include "cluster/certificate.h"
+#include "cluster/checkpoint.h"
 #include "cluster/network.h"
+#include "cluster/paper.h"
 #include "cluster/polish.h"
-#include "cluster/refine.h"
 #include "cluster/representation.h"
+#include "cluster/run.h"
 #include "cluster/successor.h"
 
 #include <math.h>
@@ -17,6 +20,7 @@
 // followed by one that looks closer.
 static const double KICKS[] = {0.0, 0.45, 0.27, 0.16, 0.1};
 static const double SAME = 0.985;
+enum { MOST_ACTIONS = 1024 }; // with a head for each
 
 const char *psi_approximator_name(psi_approximator approximator)
 {
@@ -36,12 +40,44 @@ psi_cluster_options psi_cluster_defaults(void)
                                  .max_refinements = 25,
                                  .max_rounds = 4,
                                  .max_latent_states = 1000,
-                                 .hidden = 256,
-                                 .trunk_steps = 1000,
+                                 .hidden = 512,
                                  .head_steps = 500,
                                  .representation_steps = 1000,
                                  .shift = 2,
                                  .learning_rate = 2e-3};
+}
+
+psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out)
+{
+    *out = psi_cluster_defaults();
+    out->paper = out->split = true;
+    out->smooth = false;
+    out->max_rounds = 1;
+    out->hidden = 1000;
+    out->gamma = 0.6;
+    if (strcmp(task, "column-world") == 0) {
+        out->approximator = PSI_APPROXIMATOR_MLP;
+        out->batch = 32;
+        out->reward_epochs = out->sf_epochs = out->representation_epochs = 5;
+        out->learning_rate = 0.005;
+        out->epsilon_reward = 0.5;
+        out->epsilon_sf = 1.0;
+        out->filter = 0.01;
+    } else if (strcmp(task, "combination-lock") == 0) {
+        out->approximator = PSI_APPROXIMATOR_RESNET18;
+        out->batch = 256;
+        out->reward_epochs = 10;
+        out->sf_epochs = out->representation_epochs = 20;
+        out->learning_rate = 0.001;
+        out->epsilon_reward = 0.4;
+        out->epsilon_sf = 0.8;
+        out->filter = 0.0025;
+    } else {
+        return FAIL(ctx, PSI_EUSAGE,
+                    "the paper has constants for column-world and combination-lock, not for '%s'",
+                    task);
+    }
+    return PSI_OK;
 }
 
 typedef struct clustering_run {
@@ -50,10 +86,28 @@ typedef struct clustering_run {
     cluster_problem problem;
     cluster_inputs inputs;
     network_options network;
+    paper_options paper;
+    char *fits;     // where trainings under way are kept; NULL: nowhere
+    psi_net *trunk; // NULL for a table
     cluster_approximator approximator;
-    refinement refinement; // as refined, not polished
+    run_state state;
     psi_clustering *result;
 } clustering_run;
+
+// Every piece of work has random numbers of its own, named by what it is and the round it is in.
+typedef enum seed_purpose {
+    SEED_TRUNK = 0x7472756e,
+    SEED_REFINE = 0x72656669,
+    SEED_POLISH = 0x706f6c69,
+    SEED_JUDGE = 0x6a756467,
+    SEED_REPRESENTATION = 0x72657072,
+} seed_purpose;
+
+static uint64_t seed_of(const clustering_run *run, seed_purpose purpose, size_t round)
+{
+    base_random random = base_random_stream(run->options->seed, (uint32_t)purpose, round);
+    return base_random_u64(&random);
+}
 
 // A table if observations repeat so often that their next states can be counted.
 static psi_status try_table(clustering_run *run, bool wanted)
@@ -65,6 +119,65 @@ static psi_status try_table(clustering_run *run, bool wanted)
     return status == PSI_ELIMIT && !wanted ? PSI_OK : status;
 }
 
+// What psifold does: features that are learnt once, and heads on them.
+static psi_status use_heads(clustering_run *run, psi_net_kind kind)
+{
+    psi_status status = PSI_OK;
+    const psi_cluster_options *options = run->options;
+    run->network = (network_options){.kind = kind,
+                                     .n_hidden = kind == PSI_NET_MLP ? 2 : 0,
+                                     .hidden = {options->hidden, options->hidden},
+                                     .trunk = {.steps = options->trunk_steps,
+                                               .windows = kind == PSI_NET_MLP ? 16 : 32,
+                                               .length = 8,
+                                               .learning_rate = options->learning_rate,
+                                               .inverse_weight = 1.0,
+                                               .contrast_weight = 1.0,
+                                               .next_weight = 12.0,
+                                               .shift = options->shift,
+                                               .seed = seed_of(run, SEED_TRUNK, 0)},
+                                     .head_steps = options->head_steps,
+                                     .head_batch = 512,
+                                     .head_learning_rate = options->learning_rate,
+                                     .seed = seed_of(run, SEED_TRUNK, 0)};
+    if (options->trunk_steps == 0) run->network.trunk.steps = kind == PSI_NET_MLP ? 2000 : 1000;
+    if (options->run) TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
+    if (!run->trunk) {
+        TRY(cluster_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
+                                      &run->trunk));
+        if (options->run) TRY(cluster_checkpoint_save_trunk(options->run, run->trunk));
+    }
+    TRY(cluster_network_new(run->ctx, &run->problem, &run->inputs, &run->network, run->trunk,
+                            &run->approximator));
+done:
+    return status;
+}
+
+// What the paper does: a whole network for every refinement.
+static psi_status use_whole_networks(clustering_run *run, psi_net_kind kind)
+{
+    psi_status status = PSI_OK;
+    const psi_cluster_options *options = run->options;
+    run->paper = (paper_options){.kind = kind,
+                                 .batch = options->batch,
+                                 .reward_epochs = options->reward_epochs,
+                                 .sf_epochs = options->sf_epochs,
+                                 .learning_rate = options->learning_rate,
+                                 .seed = seed_of(run, SEED_TRUNK, 0),
+                                 .hidden = options->hidden};
+    if (options->run) {
+        TRY(cluster_folder_path(options->run, ".", &run->fits));
+        run->paper.checkpoint = run->fits;
+        if (cluster_checkpoint_exists(options->run)) {
+            TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
+        }
+    }
+    TRY(cluster_paper_new(run->ctx, &run->problem, &run->inputs, &run->paper, run->trunk,
+                          &run->approximator));
+done:
+    return status;
+}
+
 static psi_status choose_approximator(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -74,51 +187,62 @@ static psi_status choose_approximator(clustering_run *run)
         TRY(try_table(run, kind == PSI_APPROXIMATOR_TABLE));
         if (run->approximator.self) goto done;
     }
-    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations, &run->inputs));
+    if (run->problem.data->n_actions > MOST_ACTIONS) {
+        status = FAIL(run->ctx, PSI_ELIMIT,
+                      "%zu actions are more than the %d that networks here are made for",
+                      run->problem.data->n_actions, MOST_ACTIONS);
+        goto done;
+    }
+    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations, kind == PSI_APPROXIMATOR_MLP,
+                           &run->inputs));
     if (kind == PSI_APPROXIMATOR_AUTO) {
         kind = run->inputs.is_image ? PSI_APPROXIMATOR_CNN : PSI_APPROXIMATOR_MLP;
     }
-    const bool mlp = kind == PSI_APPROXIMATOR_MLP;
-    run->network = (network_options){.kind = mlp                            ? PSI_NET_MLP
-                                             : kind == PSI_APPROXIMATOR_CNN ? PSI_NET_CNN
-                                                                            : PSI_NET_RESNET18,
-                                     .n_hidden = mlp ? 2 : 0,
-                                     .hidden = {options->hidden, options->hidden},
-                                     .trunk = {.steps = options->trunk_steps,
-                                               .windows = 32,
-                                               .length = 8,
-                                               .learning_rate = options->learning_rate,
-                                               .inverse_weight = 1.0,
-                                               .contrast_weight = 1.0,
-                                               .next_weight = 12.0,
-                                               .shift = options->shift,
-                                               .seed = options->seed},
-                                     .head_steps = options->head_steps,
-                                     .head_batch = 512,
-                                     .head_learning_rate = options->learning_rate,
-                                     .seed = options->seed};
-    if (mlp) run->inputs.shape = (psi_shape){1, {psi_shape_size(&run->inputs.shape)}};
-    trunk_losses losses;
-    TRY(cluster_network_new(run->ctx, &run->problem, &run->inputs, &run->network, &losses,
-                            &run->approximator));
+    const psi_net_kind net = kind == PSI_APPROXIMATOR_MLP   ? PSI_NET_MLP
+                             : kind == PSI_APPROXIMATOR_CNN ? PSI_NET_CNN
+                                                            : PSI_NET_RESNET18;
+    TRY(options->paper ? use_whole_networks(run, net) : use_heads(run, net));
+done:
+    return status;
+}
+
+// After every refinement: what it found is kept, and told.
+static psi_status after_refinement(void *user, const psi_cluster_step *step, size_t number,
+                                   size_t n_observations, const int32_t *labels)
+{
+    psi_status status = PSI_OK;
+    const clustering_run *run = user;
+    const psi_cluster_options *options = run->options;
+    if (options->run) {
+        const psi_net *rewards = number == 1 ? cluster_paper_net(&run->approximator) : NULL;
+        if (rewards) TRY(cluster_checkpoint_save_trunk(options->run, rewards));
+        TRY(cluster_checkpoint_refinement(options->run, &run->problem, &run->approximator,
+                                          &run->state));
+    }
+    if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
+done:
+    return status;
+}
+
+// The refinements that an earlier process has made are told once more.
+static psi_status tell_again(const clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    const refinement *at = &run->state.refinement;
+    const psi_cluster_options *options = run->options;
+    for (size_t i = 0; options->watch && i < at->n_steps; i++) {
+        TRY(options->watch(options->user, &at->steps[i], i + 1, run->problem.n_rows, NULL));
+    }
 done:
     return status;
 }
 
 // One round: refine (from where the round before stopped), polish a copy, judge it.
-typedef struct round_result {
-    int32_t *labels; // (n_rows)
-    size_t n_latent;
-    split_test test;
-    double smoothed; // share of the states whose label was changed
-    bool converged;
-} round_result;
-
-static psi_status run_round(clustering_run *run, size_t round, round_result *out)
+static psi_status run_round(clustering_run *run, round_result *out)
 {
     psi_status status = PSI_OK;
     const psi_cluster_options *options = run->options;
-    const size_t n = run->problem.n_rows;
+    const size_t n = run->problem.n_rows, round = run->state.round;
     const size_t last_kick = sizeof KICKS / sizeof KICKS[0] - 1;
     const double spacing = run->problem.rewards.spacing;
     const refine_options how = {
@@ -130,28 +254,31 @@ static psi_status run_round(clustering_run *run, size_t round, round_result *out
         .filter = options->filter,
         .norm = options->norm,
         .split = options->split,
+        .sf_alone = options->paper,
         .max_refinements = options->max_refinements,
         .max_latent_states = options->max_latent_states,
-        .seed = options->seed,
-        .watch = options->watch,
-        .user = options->user};
-    TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, &run->refinement));
+        .seed = seed_of(run, SEED_REFINE, 0),
+        .watch = after_refinement,
+        .user = run};
+    refinement *refined = &run->state.refinement;
+    TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, refined));
     TRY(base_alloc(run->ctx, n, sizeof *out->labels, &out->labels));
-    memcpy(out->labels, run->refinement.labels, n * sizeof *out->labels);
-    out->n_latent = run->refinement.n_latent;
-    out->converged = run->refinement.converged;
+    memcpy(out->labels, refined->labels, n * sizeof *out->labels);
+    out->n_latent = refined->n_latent;
+    out->converged = refined->converged;
     if (options->smooth && strcmp(run->approximator.name, "table") != 0) {
         const polish_options polishing = {.filter = options->filter,
                                           .may_lose = 0.05,
                                           .max_rounds = 12,
-                                          .seed = options->seed + 10000 * (round + 1)};
+                                          .seed = seed_of(run, SEED_POLISH, round)};
         polish_summary summary;
         TRY(cluster_polish(run->ctx, &run->problem, &run->approximator, &polishing, out->labels,
                            &out->n_latent, &summary));
         out->smoothed = (double)summary.changed / (double)run->problem.n_states;
     }
+    if (options->paper) goto done; // it has no such question
     TRY(cluster_judge_split(run->ctx, &run->problem, &run->approximator, out->labels, out->n_latent,
-                            options->seed + 10000 * (round + 1) + 5000, &out->test));
+                            seed_of(run, SEED_JUDGE, round), &out->test));
 done:
     return status;
 }
@@ -166,29 +293,33 @@ static bool is_better(const round_result *a, const round_result *b)
 }
 
 // Rounds until the same latent states were found twice with nothing hidden, or no round is left.
-static psi_status find_latent_states(clustering_run *run, round_result *best)
+static psi_status find_latent_states(clustering_run *run)
 {
     psi_status status = PSI_OK;
     round_result now = {0};
-    psi_clustering *result = run->result;
+    run_state *state = &run->state;
+    round_result *best = &state->best;
     int32_t *parent = NULL;
     const bool exact = strcmp(run->approximator.name, "table") == 0;
     TRY(base_alloc(run->ctx, run->options->max_latent_states + 2, sizeof *parent, &parent));
-    for (size_t round = 0; round < run->options->max_rounds && !result->stable; round++) {
+    while (state->round < run->options->max_rounds && !state->stable) {
         double agreement = 0.0;
         base_free(run->ctx, now.labels);
         now = (round_result){0};
-        TRY(run_round(run, round, &now));
-        result->rounds = round + 1;
+        TRY(run_round(run, &now));
         if (best->labels && !now.test.hot && !best->test.hot && now.n_latent == best->n_latent) {
             TRY(cluster_compare(run->ctx, run->problem.n_rows, best->labels, best->n_latent,
                                 now.labels, now.n_latent, &agreement, parent));
         }
-        result->stable = agreement > SAME || (exact && now.converged && !now.test.hot);
+        state->stable = agreement > SAME || (exact && now.converged && !now.test.hot);
         if (is_better(&now, best)) {
             const round_result swap = *best;
             *best = now;
             now = swap;
+        }
+        state->round++;
+        if (run->options->run) {
+            TRY(cluster_checkpoint_round(run->options->run, &run->problem, state));
         }
     }
 done:
@@ -197,12 +328,20 @@ done:
     return status;
 }
 
-static psi_status describe(clustering_run *run, const round_result *best)
+static psi_status describe(clustering_run *run)
 {
     psi_status status = PSI_OK;
     psi_clustering *result = run->result;
     const cluster_problem *problem = &run->problem;
+    refinement *refined = &run->state.refinement;
+    round_result *best = &run->state.best;
     psi_counts *counts = NULL;
+    result->has_terminal = problem->has_terminal;
+    result->n_latent = best->n_latent;
+    result->labels = best->labels;
+    best->labels = NULL;
+    result->rounds = run->state.round;
+    result->stable = run->state.stable;
     const psi_paths paths = cluster_paths(problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
@@ -212,13 +351,14 @@ static psi_status describe(clustering_run *run, const round_result *best)
     result->ignored = (double)ignored / (double)problem->n_states;
     result->smoothed = best->smoothed;
     result->converged = best->converged;
+    result->judged = !run->options->paper;
     result->hot = best->test.hot;
-    result->split_gain = best->test.mean;
+    result->split_gain = result->judged ? best->test.mean : (double)NAN;
     result->approximator = run->approximator.name;
     result->gamma = run->options->gamma;
-    result->n_steps = run->refinement.n_steps;
-    result->steps = run->refinement.steps;
-    run->refinement.steps = NULL;
+    result->n_steps = refined->n_steps;
+    result->steps = refined->steps;
+    refined->steps = NULL;
     const psi_cluster_step *last = &result->steps[result->n_steps - 1];
     result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward
                                                                 : 0.5 * problem->rewards.spacing;
@@ -236,53 +376,6 @@ done:
     return status;
 }
 
-// The labels of one part of the episodes: the held-out ones, or the others.
-static void labels_of_part(const cluster_problem *problem, const int32_t *labels, bool held_out,
-                           int32_t *out)
-{
-    const psi_trajectories *data = problem->data;
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
-        const bool wanted = begin < end && (problem->held_out[begin] != 0) == held_out;
-        for (uint64_t row = begin + e; row <= end + e; row++) out[row] = wanted ? labels[row] : -1;
-    }
-}
-
-// Judges a model of the training episodes by the held-out ones (by itself, if there are none).
-static psi_status certify(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
-    const cluster_problem *problem = &run->problem;
-    int32_t *part = NULL;
-    psi_counts *counts = NULL;
-    psi_mdp *model = NULL;
-    psi_partition *merged = NULL;
-    const psi_paths all = cluster_paths(problem, result->labels, result->n_latent);
-    TRY(base_alloc(run->ctx, problem->n_rows, sizeof *part, &part));
-    const psi_paths paths = cluster_paths(problem, part, result->n_latent);
-    labels_of_part(problem, result->labels, false, part);
-    TRY(psi_counts_new(run->ctx, &paths, &counts));
-    TRY(psi_counts_model(run->ctx, counts, 1.0, &model));
-    if (problem->n_held_out > 0) labels_of_part(problem, result->labels, true, part);
-    TRY(psi_certify(run->ctx, model, result->gamma, &paths, result->epsilon_reward,
-                    result->epsilon_sf, &result->certificate));
-    // whether two latent states could be one is asked of all trajectories
-    psi_counts_free(run->ctx, counts);
-    counts = NULL;
-    TRY(psi_counts_new(run->ctx, &all, &counts));
-    psi_merge_options merging = psi_merge_defaults();
-    merging.reward_tolerance = 0.1 * problem->rewards.spacing;
-    TRY(psi_merge(run->ctx, counts, &merging, &merged));
-    result->certificate->mergeable = result->n_latent - merged->n_blocks;
-done:
-    psi_partition_free(run->ctx, merged);
-    psi_mdp_free(run->ctx, model);
-    psi_counts_free(run->ctx, counts);
-    base_free(run->ctx, part);
-    return status;
-}
-
 static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options)
 {
     const struct {
@@ -292,13 +385,18 @@ static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options
                   {"max-rounds", options->max_rounds},
                   {"max-latent-states", options->max_latent_states},
                   {"hidden", options->hidden},
-                  {"trunk-steps", options->trunk_steps},
                   {"head-steps", options->head_steps},
                   {"representation-steps", options->representation_steps}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (counts[i].value == 0) {
             return FAIL(ctx, PSI_EUSAGE, "--%s must be at least 1", counts[i].name);
         }
+    }
+    if (options->paper &&
+        (options->batch == 0 || options->reward_epochs == 0 || options->sf_epochs == 0 ||
+         options->representation_epochs == 0 || options->approximator == PSI_APPROXIMATOR_TABLE ||
+         options->approximator == PSI_APPROXIMATOR_AUTO)) {
+        return FAIL(ctx, PSI_EUSAGE, "the paper's schedule needs a network, a batch and epochs");
     }
     if (!(options->gamma > 0.0 && options->gamma < 1.0)) {
         return FAIL(ctx, PSI_EUSAGE, "gamma %g is not between 0 and 1", options->gamma);
@@ -317,46 +415,71 @@ static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options
     return PSI_OK;
 }
 
+static psi_status find_representation(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    char *path = NULL;
+    const psi_cluster_options *options = run->options;
+    const psi_net *from = options->paper ? cluster_paper_net(&run->approximator) : run->trunk;
+    if (!from) return PSI_OK;
+    if (run->options->run) {
+        TRY(cluster_folder_path(run->options->run, "representation.safetensors", &path));
+    }
+    const representation_options how = {
+        .steps = options->representation_steps,
+        .epochs = options->paper ? options->representation_epochs : 0,
+        .batch = options->batch,
+        .learning_rate = options->paper ? options->learning_rate : 1e-3,
+        .shift = options->paper ? 0 : options->shift,
+        .seed = seed_of(run, SEED_REPRESENTATION, 0),
+        .checkpoint = path};
+    TRY(cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
+                               result->n_latent, &how, &result->representation, &result->accuracy));
+done:
+    base_free(run->ctx, path);
+    return status;
+}
+
+static void run_free(clustering_run *run)
+{
+    psi_ctx *ctx = run->ctx;
+    base_free(ctx, run->state.best.labels);
+    cluster_refinement_free(ctx, &run->approximator, &run->state.refinement);
+    if (run->approximator.self) run->approximator.free(run->approximator.self, ctx);
+    psi_net_free(ctx, run->trunk);
+    base_free(ctx, run->fits);
+    cluster_inputs_free(ctx, &run->inputs);
+    cluster_problem_free(ctx, &run->problem);
+    psi_clustering_free(ctx, run->result);
+}
+
 psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
                        const psi_cluster_options *options, psi_clustering **out)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = NULL;
     clustering_run run = {.ctx = ctx, .options = options};
-    round_result best = {0};
     *out = NULL;
     TRY(check_options(ctx, options));
-    TRY(base_alloc_zero(ctx, 1, sizeof *result, &result));
-    run.result = result;
-    result->accuracy = (double)NAN;
-    result->n_observations = data->n_observations;
+    TRY(base_alloc_zero(ctx, 1, sizeof *run.result, &run.result));
+    run.result->accuracy = (double)NAN;
+    run.result->n_observations = data->n_observations;
+    if (options->run) TRY(cluster_run_start(options->run, data, options));
     TRY(cluster_problem_new(ctx, data, options->seed, &run.problem));
     TRY(choose_approximator(&run));
-    TRY(find_latent_states(&run, &best));
-    result->has_terminal = run.problem.has_terminal;
-    result->n_latent = best.n_latent;
-    result->labels = best.labels;
-    best.labels = NULL;
-    TRY(describe(&run, &best));
-    TRY(certify(&run));
-    const psi_net *trunk = cluster_network_trunk(&run.approximator);
-    if (trunk) {
-        TRY(cluster_representation(ctx, &run.problem, &run.inputs, trunk, result->labels,
-                                   result->n_latent, options->representation_steps, 1e-3,
-                                   options->shift, options->seed + 7, &result->representation,
-                                   &result->accuracy));
+    if (options->run) {
+        TRY(cluster_checkpoint_load(options->run, &run.problem, &run.approximator,
+                                    options->max_latent_states, &run.state));
+        TRY(tell_again(&run));
     }
-    *out = result;
-    result = NULL;
+    TRY(find_latent_states(&run));
+    TRY(describe(&run));
+    TRY(cluster_certify(ctx, &run.problem, run.result));
+    TRY(find_representation(&run));
+    *out = run.result;
+    run.result = NULL;
 done:
-    base_free(ctx, best.labels);
-    if (run.approximator.self) {
-        cluster_refinement_free(ctx, &run.approximator, &run.refinement);
-        run.approximator.free(run.approximator.self, ctx);
-    }
-    cluster_inputs_free(ctx, &run.inputs);
-    cluster_problem_free(ctx, &run.problem);
-    psi_clustering_free(ctx, result);
+    run_free(&run);
     return status;
 }
 

@@ -13,11 +13,11 @@ enum { PREDICT_ROWS = 2048 };
 
 typedef struct network_state {
     const network_options *options;
-    psi_net *net;    // trunk, and the heads of the one-step reward
-    size_t d;        // features of an observation
-    float *features; // (n_rows, D)
-    float *scale;    // (D) 1/rms of all features: heads see numbers of size one
-    float *block;    // (PREDICT_ROWS, D)
+    const psi_net *net; // trunk, and the heads of the one-step reward
+    size_t d;           // features of an observation
+    float *features;    // (n_rows, D)
+    float *scale;       // (D) 1/rms of all features: heads see numbers of size one
+    float *block;       // (PREDICT_ROWS, D)
 } network_state;
 
 struct cluster_fit {
@@ -209,6 +209,39 @@ done:
     return status;
 }
 
+static psi_status fit_save(void *self, psi_ctx *ctx, const cluster_fit *fit, const char *path)
+{
+    (void)self;
+    return psi_net_save(ctx, fit->head, path);
+}
+
+static psi_status fit_load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
+                           size_t n_classes, cluster_fit **out)
+{
+    psi_status status = PSI_OK;
+    const network_state *state = self;
+    cluster_fit *fit = NULL;
+    *out = NULL;
+    TRY(base_alloc_zero(ctx, 1, sizeof *fit, &fit));
+    TRY(psi_net_load(ctx, path, &fit->head));
+    const psi_net_spec *spec = psi_net_spec_of(fit->head);
+    if (spec->kind != PSI_NET_MLP || spec->n_hidden != 0 || spec->input_dtype != PSI_FLOAT32 ||
+        psi_shape_size(&spec->input) != state->d || spec->n_actions != n_actions ||
+        spec->n_classes != n_classes) {
+        status = FAIL(ctx, PSI_EDATA, "%s does not hold heads of %zu actions and %zu classes", path,
+                      n_actions, n_classes);
+        goto done;
+    }
+    fit->n_actions = n_actions;
+    fit->n_classes = n_classes;
+    TRY(psi_work_new(ctx, fit->head, &(psi_work_options){.max_batch = PREDICT_ROWS}, &fit->work));
+    *out = fit;
+    fit = NULL;
+done:
+    fit_free(NULL, ctx, fit);
+    return status;
+}
+
 typedef struct softmax_job {
     float *p;
     size_t n, k; // rows of k logits
@@ -251,7 +284,6 @@ static void network_free(void *self, psi_ctx *ctx)
 {
     network_state *state = self;
     if (!state) return;
-    psi_net_free(ctx, state->net);
     base_free(ctx, state->features);
     base_free(ctx, state->scale);
     base_free(ctx, state->block);
@@ -284,13 +316,24 @@ done:
     return status;
 }
 
-psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
-                               const network_options *options, trunk_losses *losses,
-                               cluster_approximator *out)
+// A trunk that was fitted before must be the network that would be fitted now.
+static psi_status check_trunk(psi_ctx *ctx, const psi_net *trunk, const psi_net_spec *wanted)
 {
-    psi_status status = PSI_OK;
-    network_state *state = NULL;
-    *out = (cluster_approximator){0};
+    const psi_net_spec *spec = psi_net_spec_of(trunk);
+    bool same = spec->kind == wanted->kind && spec->input.rank == wanted->input.rank &&
+                spec->input_dtype == wanted->input_dtype && spec->n_hidden == wanted->n_hidden &&
+                spec->n_actions == wanted->n_actions && spec->n_classes == wanted->n_classes;
+    for (size_t i = 0; same && i < spec->input.rank; i++) {
+        same = spec->input.dim[i] == wanted->input.dim[i];
+    }
+    for (size_t i = 0; same && i < spec->n_hidden; i++) same = spec->hidden[i] == wanted->hidden[i];
+    if (same) return PSI_OK;
+    return FAIL(ctx, PSI_EDATA, "the checkpoint's trunk is not a network for these observations");
+}
+
+static psi_net_spec trunk_spec(const cluster_problem *problem, const cluster_inputs *inputs,
+                               const network_options *options)
+{
     psi_net_spec spec = psi_net_defaults(options->kind, &inputs->shape, inputs->dtype,
                                          problem->data->n_actions, problem->rewards.n);
     spec.mean = inputs->mean;
@@ -299,22 +342,51 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
         spec.n_hidden = options->n_hidden;
         memcpy(spec.hidden, options->hidden, sizeof spec.hidden);
     }
+    return spec;
+}
+
+psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
+                                     cluster_inputs *inputs, const network_options *options,
+                                     psi_net **out)
+{
+    psi_status status = PSI_OK;
+    psi_net *trunk = NULL;
+    trunk_losses losses;
+    const psi_net_spec spec = trunk_spec(problem, inputs, options);
+    *out = NULL;
+    TRY(psi_net_new(ctx, &spec, options->seed, &trunk));
+    TRY(cluster_trunk_train(ctx, problem, inputs, &options->trunk, trunk, &losses));
+    *out = trunk;
+    trunk = NULL;
+done:
+    psi_net_free(ctx, trunk);
+    return status;
+}
+
+psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
+                               const network_options *options, const psi_net *trunk,
+                               cluster_approximator *out)
+{
+    psi_status status = PSI_OK;
+    network_state *state = NULL;
+    const psi_net_spec spec = trunk_spec(problem, inputs, options);
+    *out = (cluster_approximator){0};
+    TRY(check_trunk(ctx, trunk, &spec));
     TRY(base_alloc_zero(ctx, 1, sizeof *state, &state));
     state->options = options;
-    TRY(psi_net_new(ctx, &spec, options->seed, &state->net));
-    state->d = psi_net_n_features(state->net);
-    TRY(cluster_trunk_train(ctx, problem, inputs, &options->trunk, state->net, losses));
+    state->net = trunk;
+    state->d = psi_net_n_features(trunk);
     TRY(cache_features(ctx, problem, inputs, state));
-    *out = (cluster_approximator){
-        psi_net_kind_name(options->kind), state, fit_head, predict, fit_free, network_free};
+    *out = (cluster_approximator){.name = psi_net_kind_name(options->kind),
+                                  .self = state,
+                                  .fit = fit_head,
+                                  .predict = predict,
+                                  .fit_free = fit_free,
+                                  .fit_save = fit_save,
+                                  .fit_load = fit_load,
+                                  .free = network_free};
     state = NULL;
 done:
     network_free(state, ctx);
     return status;
-}
-
-const psi_net *cluster_network_trunk(const cluster_approximator *approximator)
-{
-    if (approximator->free != network_free) return NULL;
-    return ((const network_state *)approximator->self)->net;
 }

@@ -16,12 +16,15 @@ typedef struct network_options {
     uint64_t seed;
 } network_options;
 
-// inputs must outlive it.
-psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
-                               const network_options *options, trunk_losses *losses,
-                               cluster_approximator *out);
+// Trains the network whose trunk the heads will stand on. *out belongs to the caller.
+psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
+                                     cluster_inputs *inputs, const network_options *options,
+                                     psi_net **out);
 
-// The network whose trunk the heads stand on; NULL if the approximator is none of these.
-const psi_net *cluster_network_trunk(const cluster_approximator *approximator);
+// Computes the features of all observations. inputs, options and trunk must outlive it; PSI_EDATA
+// if the trunk is not one for these inputs.
+psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
+                               const network_options *options, const psi_net *trunk,
+                               cluster_approximator *out);
 
 #endif

@@ -2,8 +2,6 @@
 #ifndef PSI_CLUSTER_OBSERVE_H
 #define PSI_CLUSTER_OBSERVE_H
 
-#include "base/random.h"
-
 #include <psifold/data.h>
 #include <psifold/nn.h>
 
@@ -24,22 +22,15 @@ typedef struct cluster_inputs {
     size_t raw_rows;
 } cluster_inputs;
 
-// Looks at up to 4,096 observations for mean and deviation. PSI_EDATA if one of them is not a
-// finite number, PSI_EUNSUPPORTED for shapes that are neither vectors nor images.
-psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations,
+// Looks at up to 4,096 observations for mean and deviation; as_vectors takes images for vectors,
+// too. PSI_EDATA if one of them is not a finite number, PSI_EUNSUPPORTED for shapes that are
+// neither vectors nor images.
+psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
                               cluster_inputs *out);
 void cluster_inputs_free(psi_ctx *ctx, cluster_inputs *inputs);
 
 // Copies the inputs of these rows to out; used by one thread at a time.
 psi_status cluster_inputs_gather(void *inputs, psi_ctx *ctx, const uint64_t *rows, size_t n,
                                  void *out);
-
-// Moves each of n images by up to `most` pixels either way, edges repeated: what it shows stays the
-// same, its pixels do not. Separate channels move separately. Vectors stay as they are.
-void cluster_inputs_shift(const cluster_inputs *inputs, base_random *random, size_t most, size_t n,
-                          void *images);
-
-// The coarse outlines (n, n_coarse) of n images: means over squares of pixels, standardised.
-void cluster_inputs_coarse(const cluster_inputs *inputs, size_t n, const void *images, float *out);
 
 #endif

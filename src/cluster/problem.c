@@ -1,7 +1,11 @@
 #include "cluster/problem.h"
 
+#include "base/checked.h"
 #include "base/context.h"
 #include "base/random.h"
+
+#include <float.h>
+#include <math.h>
 
 static void list_states(cluster_problem *problem)
 {
@@ -34,6 +38,53 @@ static void hold_out(cluster_problem *problem, uint64_t seed)
     }
 }
 
+// The first of n numbers that is none, or too large for a float; n if all are fine.
+static size_t find_strange(const void *values, psi_dtype dtype, size_t n)
+{
+    size_t i = 0;
+    if (dtype == PSI_FLOAT32) {
+        const float *x = values;
+        while (i < n && fabsf(x[i]) <= FLT_MAX) i++;
+    } else {
+        const double *x = values;
+        while (i < n && fabs(x[i]) <= (double)FLT_MAX) i++;
+    }
+    return i;
+}
+
+// Floating-point observations are looked at once, from first to last: one value that is not a
+// number would spoil everything that is learnt.
+static psi_status check_observations(psi_ctx *ctx, const psi_observations *observations)
+{
+    psi_status status = PSI_OK;
+    enum { BLOCK = 4096 };
+    const psi_dtype dtype = psi_observations_dtype(observations);
+    const size_t n = psi_observations_count(observations);
+    const size_t row_bytes = psi_observations_row_bytes(observations);
+    const size_t width = row_bytes / psi_dtype_size(dtype);
+    unsigned char *block = NULL;
+    uint64_t *rows = NULL;
+    if (dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64) return PSI_OK;
+    TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
+    TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        const size_t count = base_min(BLOCK, n - begin);
+        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
+        TRY(base_cancelled(ctx));
+        TRY(psi_observations_gather(ctx, observations, rows, count, block));
+        const size_t at = find_strange(block, dtype, count * width);
+        if (at == count * width) continue;
+        status = FAIL(ctx, PSI_EDATA,
+                      "observation %zu has a value that is infinite, too large, or not a number",
+                      begin + at / width);
+        goto done;
+    }
+done:
+    base_free(ctx, rows);
+    base_free(ctx, block);
+    return status;
+}
+
 psi_status cluster_problem_new(psi_ctx *ctx, const psi_trajectories *data, uint64_t seed,
                                cluster_problem *out)
 {
@@ -47,6 +98,7 @@ psi_status cluster_problem_new(psi_ctx *ctx, const psi_trajectories *data, uint6
                       out->rewards.deviation > 0.0 ? " up to noise" : "");
         goto done;
     }
+    TRY(check_observations(ctx, data->observations));
     TRY(base_alloc(ctx, data->n_observations, sizeof *out->states, &out->states));
     TRY(base_alloc(ctx, data->n_transitions, sizeof *out->row, &out->row));
     TRY(base_alloc_zero(ctx, data->n_transitions, sizeof *out->held_out, &out->held_out));

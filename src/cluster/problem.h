@@ -20,7 +20,8 @@ typedef struct cluster_problem {
 } cluster_problem;
 
 // Every tenth episode, chosen by the seed, is held out (none if there are fewer than ten).
-// PSI_EDATA if there is nothing to learn: no transition, or rewards that never vary.
+// PSI_EDATA if there is nothing to learn: no transition, rewards that never vary, or observations
+// that are not numbers.
 psi_status cluster_problem_new(psi_ctx *ctx, const psi_trajectories *data, uint64_t seed,
                                cluster_problem *out);
 void cluster_problem_free(psi_ctx *ctx, cluster_problem *problem);

@@ -20,7 +20,6 @@ typedef struct refining {
     const cluster_approximator *approximator;
     const refine_options *options;
     refinement *result;
-    uint64_t fits; // so that every fit has its own seed
 } refining;
 
 // ---- line 4 and 10: empirical risk minimisation -----------------------------------------------
@@ -29,7 +28,7 @@ static psi_status fit(refining *run, const int32_t *target, size_t n_classes,
                       const cluster_fit *start, const int32_t *parent, cluster_fit **out)
 {
     return cluster_fit_transitions(run->ctx, run->problem, run->approximator, target, n_classes,
-                                   start, parent, run->options->seed + run->fits++, out);
+                                   start, parent, run->options->seed + run->result->fits++, out);
 }
 
 // f_r(s,a) = w_rᵀ f_r(s,a) for all states, in units of the smallest difference of two rewards.
@@ -87,7 +86,7 @@ static psi_status construct(refining *run, const psi_cover_points *points, doubl
                                    .norm = options->norm,
                                    .filter = options->filter,
                                    .max_clusters = options->max_latent_states,
-                                   .seed = options->seed + run->fits};
+                                   .seed = options->seed + run->result->fits};
     psi_cover_result covered = {0};
     if (!options->split || !run->result->labels) {
         TRY(psi_cover(run->ctx, points, &how, &covered));
@@ -106,7 +105,7 @@ done:
 
 // Puts the new labels in the place of the old ones; tells how far they agree and where every new
 // cluster comes from.
-static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent, int32_t *parent,
+static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent,
                         psi_cluster_step *step)
 {
     psi_status status = PSI_OK;
@@ -120,7 +119,7 @@ static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent,
     step->ignored = (double)ignored / (double)run->problem->n_states;
     if (result->labels) {
         TRY(cluster_compare(run->ctx, run->problem->n_rows, result->labels, result->n_latent,
-                            labels, n_latent, &step->agreement, parent));
+                            labels, n_latent, &step->agreement, result->parent));
     }
     base_free(run->ctx, result->labels);
     result->labels = labels;
@@ -132,7 +131,7 @@ done:
 }
 
 // c_1(s) = c_1(s̃) ⟹ Σ_a |f_r(s,a) − f_r(s̃,a)| ≤ ε_r
-static psi_status reward_refinement(refining *run, int32_t *parent)
+static psi_status reward_refinement(refining *run)
 {
     psi_status status = PSI_OK;
     const double started = base_seconds();
@@ -146,7 +145,10 @@ static psi_status reward_refinement(refining *run, int32_t *parent)
     const psi_cover_points points = {run->problem->n_states, actions, 1, cluster_matrix_fill,
                                      &matrix};
     TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
-    TRY(adopt(run, of_state, n_latent, parent, &step));
+    TRY(adopt(run, of_state, n_latent, &step));
+    if (run->options->sf_alone) { // no two states differ by them any more
+        memset(run->result->rewards, 0, points.n * actions * sizeof *run->result->rewards);
+    }
     step.seconds = base_seconds() - started;
     TRY(cluster_step_add(run->ctx, run->result, &step));
 done:
@@ -155,7 +157,7 @@ done:
 }
 
 // c_{i+1}(s) = c_{i+1}(s̃) ⟹ Σ_a ‖ψ(s,a) − ψ(s̃,a)‖ ≤ ε_ψ
-static psi_status successor_feature_refinement(refining *run, int32_t *parent)
+static psi_status successor_feature_refinement(refining *run)
 {
     psi_status status = PSI_OK;
     const double started = base_seconds();
@@ -173,7 +175,7 @@ static psi_status successor_feature_refinement(refining *run, int32_t *parent)
     for (size_t t = 0; t < problem->data->n_transitions; t++) {
         target[t] = result->labels[problem->row[t] + 1];
     }
-    TRY(fit(run, target, result->n_latent, result->next, parent, &next));
+    TRY(fit(run, target, result->n_latent, result->next, result->parent, &next));
     run->approximator->fit_free(run->approximator->self, run->ctx, result->next);
     result->next = next;
     TRY(cluster_successor_new(run->ctx, problem, run->approximator, result, options->gamma, &psi));
@@ -188,7 +190,7 @@ static psi_status successor_feature_refinement(refining *run, int32_t *parent)
     const psi_cover_points points = {problem->n_states, problem->data->n_actions,
                                      result->n_latent + 1, cluster_successor_fill, &psi};
     TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
-    TRY(adopt(run, of_state, n_latent, parent, &step));
+    TRY(adopt(run, of_state, n_latent, &step));
     step.seconds = base_seconds() - started;
     TRY(cluster_step_add(run->ctx, result, &step));
 done:
@@ -222,29 +224,42 @@ static bool is_converged(const refinement *result)
     return n - 1 - most_at >= PATIENCE;
 }
 
+// A new run of refinements: every fit of every run has a seed of its own.
+static psi_status begin(refining *run)
+{
+    psi_status status = PSI_OK;
+    refinement *result = run->result;
+    const size_t most = run->options->max_latent_states + 2;
+    if (!result->parent) {
+        TRY(base_alloc(run->ctx, most, sizeof *result->parent, &result->parent));
+        for (size_t k = 0; k < most; k++) result->parent[k] = (int32_t)k;
+    }
+    result->fits = 100 * result->n_steps;
+    result->first_step = result->n_steps;
+    result->converged = false;
+    result->under_way = true;
+done:
+    return status;
+}
+
 psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                           const cluster_approximator *approximator, const refine_options *options,
                           refinement *result)
 {
     psi_status status = PSI_OK;
-    // every fit of every run has a seed of its own
-    refining run = {ctx, problem, approximator, options, result, 100 * result->n_steps};
-    int32_t *parent = NULL;
-    TRY(base_alloc(ctx, options->max_latent_states + 2, sizeof *parent, &parent));
-    for (size_t k = 0; k < options->max_latent_states + 2; k++) parent[k] = (int32_t)k;
-    result->first_step = result->n_steps;
-    result->converged = false;
+    refining run = {ctx, problem, approximator, options, result};
+    if (!result->under_way) TRY(begin(&run));
     if (!result->labels) {
-        TRY(reward_refinement(&run, parent));
+        TRY(reward_refinement(&run));
         TRY(tell(&run));
     }
     while (!result->converged && result->n_steps < result->first_step + options->max_refinements) {
-        TRY(successor_feature_refinement(&run, parent));
+        TRY(successor_feature_refinement(&run));
         result->converged = is_converged(result);
         TRY(tell(&run));
     }
+    result->under_way = false;
 done:
-    base_free(ctx, parent);
     return status;
 }
 
@@ -255,5 +270,6 @@ void cluster_refinement_free(psi_ctx *ctx, const cluster_approximator *approxima
     base_free(ctx, result->labels);
     base_free(ctx, result->rewards);
     base_free(ctx, result->steps);
+    base_free(ctx, result->parent);
     *result = (refinement){0};
 }

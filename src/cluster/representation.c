@@ -2,21 +2,24 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
+#include "cluster/images.h"
 
 #include <string.h>
+#include <unistd.h>
 
-enum { BATCH = 256, BLOCK = 4096 };
+enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
+static const double KEEP_EVERY = 20.0; // seconds
 
-// A network with the trunk of `from` and fresh heads for the latent states.
-static psi_status with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_latent, uint64_t seed,
-                                psi_net **out)
+psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
+                                 size_t n_classes, uint64_t seed, psi_net **out)
 {
     psi_status status = PSI_OK;
     psi_net *net = NULL;
     float *values = NULL;
     psi_net_spec spec = *psi_net_spec_of(from);
-    spec.n_actions = 1;
-    spec.n_classes = n_latent;
+    spec.n_actions = n_actions;
+    spec.n_classes = n_classes;
     *out = NULL;
     TRY(psi_net_new(ctx, &spec, seed, &net));
     for (size_t i = 0; i < psi_net_tensor_count(from); i++) {
@@ -115,14 +118,40 @@ static psi_status gather_shifted(void *user, psi_ctx *ctx, const uint64_t *rows,
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n; i++) batch = (batch ^ rows[i]) * 0x9e3779b97f4a7c15ull;
     base_random random = base_random_stream(shifted->seed, 0x73686966, batch);
-    cluster_inputs_shift(shifted->inputs, &random, shifted->most, n, out);
+    cluster_images_shift(shifted->inputs, &random, shifted->most, n, out);
     return PSI_OK;
+}
+
+psi_status cluster_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_samples *samples,
+                         const psi_train_options *options, const char *checkpoint)
+{
+    psi_status status = PSI_OK;
+    psi_training *training = NULL;
+    TRY(psi_training_new(ctx, net, work, samples, options, &training));
+    if (checkpoint && access(checkpoint, F_OK) == 0) {
+        TRY(psi_training_load(ctx, training, checkpoint));
+    }
+    double kept = base_seconds();
+    while (!psi_training_finished(training)) {
+        status = psi_training_run(ctx, training, checkpoint ? STEPS : 0);
+        if (status != PSI_OK && status != PSI_ECANCELLED) goto done;
+        const bool cancelled = status == PSI_ECANCELLED;
+        if (checkpoint &&
+            (cancelled || base_seconds() - kept > KEEP_EVERY || psi_training_finished(training))) {
+            TRY(psi_training_save(ctx, training, checkpoint));
+            kept = base_seconds();
+        }
+        if (cancelled) TRY(base_cancelled(ctx));
+    }
+done:
+    psi_training_free(ctx, training);
+    return status;
 }
 
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
-                                  const int32_t *labels, size_t n_latent, size_t steps,
-                                  double learning_rate, size_t shift, uint64_t seed, psi_net **out,
+                                  const int32_t *labels, size_t n_latent,
+                                  const representation_options *options, psi_net **out,
                                   double *accuracy)
 {
     psi_status status = PSI_OK;
@@ -132,19 +161,25 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
     *out = NULL;
     TRY(choose_rows(ctx, problem, labels, false, &training));
     TRY(choose_rows(ctx, problem, labels, true, &judged));
-    TRY(with_new_head(ctx, from, n_latent, seed, &net));
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH}, &work));
-    shifted_inputs shifted = {inputs, shift, seed};
+    TRY(cluster_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
+    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = base_max(BATCH, options->batch)},
+                     &work));
+    shifted_inputs shifted = {inputs, options->shift, options->seed};
     const psi_samples samples = {.source = {&shifted, gather_shifted},
                                  .n = training.n,
                                  .rows = training.rows,
                                  .targets = training.targets};
-    const psi_train_options how = {.batch = base_min(BATCH, base_max(training.n, 1)),
-                                   .epochs = 1 + steps * BATCH / base_max(training.n, 1),
-                                   .max_steps = steps,
-                                   .schedule = {PSI_LINEAR, learning_rate, 20, 0.3},
-                                   .seed = seed};
-    TRY(psi_net_train(ctx, net, work, &samples, &how));
+    const size_t batch = options->epochs > 0 ? options->batch : BATCH;
+    const psi_train_options how = {
+        .batch = base_min(batch, base_max(training.n, 1)),
+        .epochs = options->epochs > 0 ? options->epochs
+                                      : 1 + options->steps * BATCH / base_max(training.n, 1),
+        .max_steps = options->epochs > 0 ? 0 : options->steps,
+        .schedule = {options->epochs > 0 ? PSI_CONSTANT : PSI_LINEAR, options->learning_rate,
+                     options->epochs > 0 ? 0 : 20, 0.3},
+        .seed = options->seed,
+        .phase = "representation"};
+    TRY(cluster_train(ctx, net, work, &samples, &how, options->checkpoint));
     TRY(measure_accuracy(ctx, net, inputs, judged.n > 0 ? &judged : &training, n_latent, accuracy));
     *out = net;
     net = NULL;
@@ -167,7 +202,7 @@ psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
     const size_t n = psi_observations_count(observations);
     const psi_net_spec *spec = psi_net_spec_of(representation);
     const size_t k = psi_net_n_outputs(representation);
-    TRY(cluster_inputs_new(ctx, observations, &inputs));
+    TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
     if (psi_shape_size(&inputs.shape) != psi_shape_size(&spec->input) ||
         inputs.dtype != spec->input_dtype) {
         status =

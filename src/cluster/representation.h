@@ -5,12 +5,30 @@
 #include "cluster/observe.h"
 #include "cluster/problem.h"
 
+// A network with the trunk of `from` and fresh heads. *out belongs to the caller.
+psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
+                                 size_t n_classes, uint64_t seed, psi_net **out);
+
+// Trains to the end. With a checkpoint (else NULL) the training is kept in that file every now and
+// then and when it is cancelled, and goes on from there if the file exists.
+psi_status cluster_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_samples *samples,
+                         const psi_train_options *options, const char *checkpoint);
+
+typedef struct representation_options {
+    size_t steps;
+    size_t epochs, batch; // instead of steps, at a constant learning rate; 0: steps
+    double learning_rate;
+    size_t shift; // images are moved by up to so many pixels
+    uint64_t seed;
+    const char *checkpoint; // a file that keeps the training, to go on from; or NULL
+} representation_options;
+
 // Starts from the trunk of `from`. accuracy is over the kept states of held-out episodes (over the
 // training ones, if none are held out). *out belongs to the caller.
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
-                                  const int32_t *labels, size_t n_latent, size_t steps,
-                                  double learning_rate, size_t shift, uint64_t seed, psi_net **out,
+                                  const int32_t *labels, size_t n_latent,
+                                  const representation_options *options, psi_net **out,
                                   double *accuracy);
 
 #endif

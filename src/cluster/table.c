@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+static const size_t MOST_CELLS = (size_t)1 << 29; // 2 GB
+
 typedef struct count_table {
     uint32_t *id; // (n_rows) the number of the distinct observation
     size_t n_distinct;
@@ -95,7 +97,13 @@ static psi_status fit_counts(void *self, psi_ctx *ctx, const cluster_samples *sa
     float *usual = NULL;
     const size_t actions = samples->n_actions, classes = samples->n_classes;
     const size_t width = actions * classes;
+    size_t cells;
     *out = NULL;
+    if (!base_mul(table->n_distinct, width, &cells) || cells > MOST_CELLS) {
+        return FAIL(ctx, PSI_ELIMIT,
+                    "a table of %zu observations, %zu actions and %zu classes is too large",
+                    table->n_distinct, actions, classes);
+    }
     TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
     made->n_actions = actions;
     made->n_classes = classes;
@@ -159,7 +167,12 @@ psi_status cluster_table_new(psi_ctx *ctx, const cluster_problem *problem, size_
     TRY(base_alloc_zero(ctx, 1, sizeof *table, &table));
     TRY(base_alloc(ctx, problem->n_rows, sizeof *table->id, &table->id));
     TRY(number_observations(ctx, problem->data->observations, max_distinct, table));
-    *out = (cluster_approximator){"table", table, fit_counts, predict, fit_free, table_free};
+    *out = (cluster_approximator){.name = "table",
+                                  .self = table,
+                                  .fit = fit_counts,
+                                  .predict = predict,
+                                  .fit_free = fit_free,
+                                  .free = table_free};
     table = NULL;
 done:
     table_free(table, ctx);

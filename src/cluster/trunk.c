@@ -5,6 +5,7 @@
 #include "base/progress.h"
 #include "base/threads.h"
 #include "cluster/contrast.h"
+#include "cluster/images.h"
 #include "cluster/windows.h"
 
 #include <math.h>
@@ -251,9 +252,9 @@ static psi_status train_step(psi_ctx *ctx, trunk_state *trunk, cluster_inputs *i
     window_batch *batch = &trunk->batch;
     TRY(cluster_inputs_gather(inputs, ctx, batch->rows, batch->n_rows, trunk->observations));
     if (inputs->n_coarse > 0) {
-        cluster_inputs_coarse(inputs, batch->n_rows, trunk->observations, trunk->coarse);
+        cluster_images_outline(inputs, batch->n_rows, trunk->observations, trunk->coarse);
     }
-    cluster_inputs_shift(inputs, random, options->shift, batch->n_rows, trunk->observations);
+    cluster_images_shift(inputs, random, options->shift, batch->n_rows, trunk->observations);
     TRY(psi_net_forward(ctx, trunk->net, trunk->work, trunk->observations, batch->n_rows,
                         PSI_NORM_BATCH));
     for (size_t p = 0; p < batch->n_pairs; p++) {

@@ -7,32 +7,7 @@
 
 #include <string.h>
 
-// d_z of a max pool: every pixel gets the gradients of the windows that chose it.
-static void max_pool_backward(const psi_work *work, const nn_layer *layer, const nn_layer_work *own,
-                              size_t first, size_t rows)
-{
-    const size_t h = layer->conv.out_h, w = layer->conv.out_w, pixels = layer->out_h * layer->out_w;
-    for (size_t block = 0; block < layer->conv.out_blocks; block++) {
-        for (size_t p = 0; p < h * w; p++) {
-            nn_pool_sources sources = {0};
-            for (uint8_t tap = 0; tap < 9; tap++) {
-                const size_t y = p / w + 1 - tap / 3, x = p % w + 1 - tap % 3; // twice the window's
-                if (y % 2 || x % 2 || y / 2 >= layer->out_h || x / 2 >= layer->out_w) continue;
-                const size_t q = y / 2 * layer->out_w + x / 2;
-                const size_t at = (block * pixels + q) * own->d_out.plane + first * NN_BLOCK;
-                sources.gradient[sources.n] = own->d_out.data + at;
-                sources.chosen[sources.n] = own->chosen + at;
-                sources.tap[sources.n++] = tap;
-            }
-            work->kernels->pool_backward(
-                &sources, nn_at(own->y, h * w, block, p) + first * NN_BLOCK,
-                own->mean + block * NN_BLOCK, rows,
-                nn_at(own->d_z, h * w, block, p) + first * NN_BLOCK, &own->backward_sums[block]);
-        }
-    }
-}
-
-static void start_sums(const psi_work *work, size_t l, int thread)
+void nn_start_sums(const psi_work *work, size_t l, int thread)
 {
     const nn_layer *layer = &work->arch.layer[l];
     nn_thread_work *mine = &work->thread[thread];
@@ -42,7 +17,7 @@ static void start_sums(const psi_work *work, size_t l, int thread)
 }
 
 // d_out of these rows is complete: makes d_z of it and adds to the sums.
-static void receive(const psi_work *work, size_t l, int thread, size_t first, size_t rows)
+void nn_receive(const psi_work *work, size_t l, int thread, size_t first, size_t rows)
 {
     const nn_layer *layer = &work->arch.layer[l];
     const nn_kernels *kernels = work->kernels;
@@ -50,15 +25,14 @@ static void receive(const psi_work *work, size_t l, int thread, size_t first, si
     const nn_layer_work *own = &mine->layer[l];
     const nn_layer_work *other = layer->shortcut >= 0 ? &mine->layer[layer->shortcut] : NULL;
     const size_t pixels = nn_out_pixels(&layer->conv), blocks = layer->conv.out_blocks;
-    if (layer->after == NN_MAX_POOL) {
+    if (layer->after == NN_MAX_POOL) { // only the chosen pixels have a gradient
         const size_t pooled = layer->out_h * layer->out_w;
         for (size_t block = 0; block < blocks; block++) {
             const size_t at = block * pooled * own->out.plane + first * NN_BLOCK;
-            nn_sums unused = {{0}, {0}};
-            kernels->gradient_sums(own->d_out.data + at, own->out.data + at, NULL, NULL,
-                                   own->out.plane, pooled, rows, &unused);
+            kernels->gradient_sums(own->d_out.data + at, own->out.data + at,
+                                   own->chosen_y.data + at, own->mean + block * NN_BLOCK,
+                                   own->out.plane, pooled, rows, &own->backward_sums[block]);
         }
-        max_pool_backward(work, layer, own, first, rows);
         return;
     }
     for (size_t block = 0; block < blocks; block++) {
@@ -80,39 +54,34 @@ static void receive(const psi_work *work, size_t l, int thread, size_t first, si
 // d_y = d_z · a + y · b + c for each channel: the gradient through the norm,
 //     d_y = γ/σ · (d_z − mean(d_z) − (y − μ)/σ² · mean(d_z · (y − μ))),
 // without the means where the statistics were not the batch's. Also the gradients of γ and β.
-typedef struct norm_gradient {
-    real a[NN_BLOCK], b[NN_BLOCK], c[NN_BLOCK];
-} norm_gradient;
-
-static void norm_coefficients(const nn_pass *pass, size_t l, int thread, size_t block,
-                              norm_gradient *out)
+static void norm_coefficients(const nn_pass *pass, size_t l, int thread, real *a, real *b, real *c)
 {
     const psi_work *work = pass->work;
     const nn_layer *layer = &work->arch.layer[l];
     const nn_layer_work *own = &work->thread[thread].layer[l];
     real *gradients = work->thread[thread].gradients;
     const double count = (double)(pass->n * nn_out_pixels(&layer->conv));
-    for (size_t j = 0; j < NN_BLOCK; j++) {
-        const size_t channel = block * NN_BLOCK + j;
+    for (size_t channel = 0; channel < layer->conv.out_blocks * NN_BLOCK; channel++) {
         double first = 0, second = 0;
         for (int t = 0; t < work->threads; t++) {
-            first += work->thread[t].layer[l].backward_sums[block].first[j];
-            second += work->thread[t].layer[l].backward_sums[block].second[j];
+            const nn_sums *sums = &work->thread[t].layer[l].backward_sums[channel / NN_BLOCK];
+            first += sums->first[channel % NN_BLOCK];
+            second += sums->second[channel % NN_BLOCK];
         }
         const double inverse = (double)own->inverse_std[channel];
         const double scale = (double)pass->parameters[layer->scale + channel] * inverse;
         gradients[layer->scale + channel] = thread == 0 ? (real)(second * inverse) : 0;
         gradients[layer->bias + channel] = thread == 0 ? (real)first : 0;
-        out->a[j] = (real)scale;
-        out->b[j] = out->c[j] = 0;
+        a[channel] = (real)scale;
+        b[channel] = c[channel] = 0;
         if (pass->mode != PSI_NORM_BATCH) continue;
         const double slope = -scale * inverse * inverse * second / count;
-        out->b[j] = (real)slope;
-        out->c[j] = (real)(-scale * first / count - slope * (double)own->mean[channel]);
+        b[channel] = (real)slope;
+        c[channel] = (real)(-scale * first / count - slope * (double)own->mean[channel]);
     }
 }
 
-static void bias_gradient(const psi_work *work, size_t l, int thread)
+void nn_bias_gradient(const psi_work *work, size_t l, int thread)
 {
     const nn_layer *layer = &work->arch.layer[l];
     nn_thread_work *mine = &work->thread[thread];
@@ -131,20 +100,48 @@ static nn_maps input_gradient(const psi_work *work, const nn_layer *layer, int t
     return wants_inputs && !layer->conv.stem ? mine->d_input : (nn_maps){NULL, 0};
 }
 
-static void norm_rows(const nn_pass *pass, size_t l, int thread, size_t first, size_t rows,
-                      nn_maps d_y)
+// The gradient by the y of a max pool, through the norm: a pixel has what the windows that chose it
+// have.
+static nn_maps pooled_gradient(const psi_work *work, size_t l, int thread, size_t first,
+                               size_t rows, const nn_out_gradient *through)
 {
-    const psi_work *work = pass->work;
     const nn_layer *layer = &work->arch.layer[l];
     const nn_layer_work *own = &work->thread[thread].layer[l];
-    const size_t pixels = nn_out_pixels(&layer->conv);
-    for (size_t block = 0; block < layer->conv.out_blocks; block++) {
-        norm_gradient k;
-        norm_coefficients(pass, l, thread, block, &k);
-        const size_t at = block * pixels * own->y.plane + first * NN_BLOCK;
-        work->kernels->norm_backward(own->d_z.data + at, own->y.data + at, own->y.plane, k.a, k.b,
-                                     k.c, pixels, rows, nn_at(d_y, pixels, block, 0), d_y.plane);
+    const nn_maps d_y = {work->thread[thread].scratch.d_output.data, nn_plane(rows)};
+    const size_t h = layer->conv.out_h, w = layer->conv.out_w, pixels = layer->out_h * layer->out_w;
+    for (size_t place = 0; place < layer->conv.out_blocks * h * w; place++) {
+        const size_t block = place / (h * w), p = place % (h * w), c = block * NN_BLOCK;
+        nn_pool_sources sources = {0};
+        for (uint8_t tap = 0; tap < 9; tap++) {
+            const size_t y = p / w + 1 - tap / 3, x = p % w + 1 - tap % 3; // twice the window's
+            if (y % 2 || x % 2 || y / 2 >= layer->out_h || x / 2 >= layer->out_w) continue;
+            const size_t q = y / 2 * layer->out_w + x / 2;
+            const size_t at = (block * pixels + q) * own->d_out.plane + first * NN_BLOCK;
+            sources.gradient[sources.n] = own->d_out.data + at;
+            sources.chosen[sources.n] = own->chosen + at;
+            sources.tap[sources.n++] = tap;
+        }
+        work->kernels->pool_backward(
+            &sources, own->y.data + place * own->y.plane + first * NN_BLOCK, through->a + c,
+            through->b + c, through->c + c, rows, d_y.data + place * d_y.plane);
     }
+    return d_y;
+}
+
+// The gradient by y of some rows.
+static nn_out_gradient output_gradient(const psi_work *work, size_t l, int thread, size_t first,
+                                       size_t rows)
+{
+    const nn_layer *layer = &work->arch.layer[l];
+    const nn_thread_work *mine = &work->thread[thread];
+    const nn_layer_work *own = &mine->layer[l];
+    if (!layer->norm) return (nn_out_gradient){.g = nn_rows_from(own->d_z, first)};
+    const size_t padded = layer->conv.out_blocks * NN_BLOCK;
+    const nn_out_gradient through = {nn_rows_from(own->d_z, first), nn_rows_from(own->y, first),
+                                     mine->channels, mine->channels + padded,
+                                     mine->channels + 2 * padded};
+    if (layer->after != NN_MAX_POOL) return through;
+    return (nn_out_gradient){.g = pooled_gradient(work, l, thread, first, rows, &through)};
 }
 
 static void backward_layer(const nn_pass *pass, size_t l, int thread, bool adds, bool wants_inputs)
@@ -158,19 +155,21 @@ static void backward_layer(const nn_pass *pass, size_t l, int thread, bool adds,
     real *d_weights = mine->gradients + layer->weights;
     // a shortcut's sums were complete when those of the layer that adds it were
     if (layer->norm && !layer->is_shortcut) base_team_barrier(pass->team);
-    if (!layer->norm) bias_gradient(work, l, thread);
+    if (layer->norm) {
+        const size_t padded = layer->conv.out_blocks * NN_BLOCK;
+        norm_coefficients(pass, l, thread, mine->channels, mine->channels + padded,
+                          mine->channels + 2 * padded);
+    } else {
+        nn_bias_gradient(work, l, thread);
+    }
     const bool passes_on = layer->input >= 0 && layer->last_reader;
-    if (passes_on) start_sums(work, (size_t)layer->input, thread);
+    if (passes_on) nn_start_sums(work, (size_t)layer->input, thread);
     for (size_t first = 0; first < rows; first += plan->sub_batch) {
         const size_t n = base_min(plan->sub_batch, rows - first);
-        nn_maps d_y = nn_rows_from(mine->layer[l].d_z, first);
-        if (layer->norm) {
-            d_y = (nn_maps){mine->scratch.d_output.data, nn_plane(n)};
-            norm_rows(pass, l, thread, first, n, d_y);
-        }
-        nn_conv_backward(plan, &mine->scratch, nn_input_rows(mine, layer, first), d_y,
+        const nn_out_gradient d_y = output_gradient(work, l, thread, first, n);
+        nn_conv_backward(plan, &mine->scratch, nn_input_rows(mine, layer, first), &d_y,
                          d_x.data ? nn_rows_from(d_x, first) : d_x, adds, d_weights, first > 0, n);
-        if (passes_on) receive(work, (size_t)layer->input, thread, first, n);
+        if (passes_on) nn_receive(work, (size_t)layer->input, thread, first, n);
     }
     if (rows > 0) nn_conv_backward_finish(plan, &mine->scratch, d_weights);
 }
@@ -180,6 +179,15 @@ static void enter(const nn_pass *pass, int thread, const real *d_rows, size_t wi
 {
     const nn_slice slice = nn_slice_of(pass, thread);
     nn_rows_to_maps(d_rows + slice.first * width, width, slice.n, maps);
+}
+
+void nn_backward_trunk(const nn_pass *pass, int thread, bool wants_inputs)
+{
+    const nn_architecture *arch = &pass->work->arch;
+    for (size_t i = arch->n_layers - 1; i-- > 0;) {
+        const size_t l = arch->order[i];
+        backward_layer(pass, l, thread, arch->layer[l].adds_gradient, wants_inputs);
+    }
 }
 
 void nn_backward(const nn_pass *pass, int thread, const real *d_outputs, const real *d_features,
@@ -193,23 +201,20 @@ void nn_backward(const nn_pass *pass, int thread, const real *d_outputs, const r
     const nn_maps features = input_gradient(work, head, thread, d_inputs != NULL);
     if (d_features && features.data) enter(pass, thread, d_features, arch->n_features, features);
     if (d_outputs) {
-        start_sums(work, arch->head, thread);
+        nn_start_sums(work, arch->head, thread);
         enter(pass, thread, d_outputs, arch->n_actions * arch->n_classes,
               mine->layer[arch->head].d_out);
-        receive(work, arch->head, thread, 0, slice.n);
+        nn_receive(work, arch->head, thread, 0, slice.n);
         backward_layer(pass, arch->head, thread, d_features != NULL, d_inputs != NULL);
     } else {
         memset(mine->gradients + head->weights, 0,
                (arch->n_parameters - head->weights) * sizeof(real));
         if (arch->features >= 0) {
-            start_sums(work, (size_t)arch->features, thread);
-            receive(work, (size_t)arch->features, thread, 0, slice.n);
+            nn_start_sums(work, (size_t)arch->features, thread);
+            nn_receive(work, (size_t)arch->features, thread, 0, slice.n);
         }
     }
-    for (size_t i = arch->n_layers - 1; i-- > 0;) {
-        const size_t l = arch->order[i];
-        backward_layer(pass, l, thread, arch->layer[l].adds_gradient, d_inputs != NULL);
-    }
+    nn_backward_trunk(pass, thread, d_inputs != NULL);
     if (d_inputs) {
         nn_maps_to_rows(mine->d_input, arch->in_channels, slice.n,
                         d_inputs + slice.first * arch->in_channels);

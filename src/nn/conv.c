@@ -204,28 +204,65 @@ void nn_plan_prepare(const nn_plan *plan, const real *weights, bool backward, in
     }
 }
 
+// The same on maps that are only in cache.
+static void do_after(const nn_plan *plan, nn_maps y, const nn_after_conv *after, size_t rows)
+{
+    const nn_kernels *kernels = plan->kernels;
+    const size_t pixels = nn_out_pixels(plan->conv);
+    for (size_t block = 0; block < plan->conv->out_blocks; block++) {
+        const size_t c = block * NN_BLOCK;
+        real *at = nn_at(y, pixels, block, 0);
+        if (after->sums) {
+            kernels->moments(at, y.plane, pixels, rows, after->shift + c, &after->sums[block]);
+        }
+        if (after->bias) {
+            const real *skip = after->skip.data ? nn_at(after->skip, pixels, block, 0) : NULL;
+            kernels->add_bias(at, after->bias + c, skip, y.plane, pixels, rows, after->relu);
+        }
+    }
+}
+
 void nn_conv_forward(const nn_plan *plan, const nn_scratch *scratch, const real *weights, nn_maps x,
-                     nn_maps y, size_t rows)
+                     nn_maps y, const nn_after_conv *after, size_t rows)
 {
     switch (plan->algorithm) {
     case NN_STEM: nn_stem_forward(plan, weights, x, y, rows); break;
     case NN_DIRECT: nn_direct_forward(plan, weights, x, y, rows); break;
-    case NN_REDUCED: nn_reduced_forward(plan, scratch, x, y, rows); break;
+    case NN_REDUCED: nn_reduced_forward(plan, scratch, x, y, after, rows); return;
     }
+    do_after(plan, y, after, rows);
 }
 
-void nn_conv_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x, nn_maps d_y,
-                      nn_maps d_x, bool add_x, real *d_weights, bool add_weights, size_t rows)
+// The gradient as maps of their own, unless it is that already.
+static nn_maps through_norm(const nn_plan *plan, const nn_scratch *scratch,
+                            const nn_out_gradient *d_y, size_t rows)
 {
-    switch (plan->algorithm) {
-    case NN_STEM: nn_stem_backward(plan, x, d_y, d_weights, add_weights, rows); break;
-    case NN_DIRECT:
-        nn_direct_backward(plan, x, d_y, d_x, add_x, d_weights, add_weights, rows);
-        break;
-    case NN_REDUCED:
-        nn_reduced_backward(plan, scratch, x, d_y, d_x, add_x, add_weights, rows);
-        break;
+    const size_t pixels = nn_out_pixels(plan->conv);
+    if (!d_y->a) return d_y->g;
+    const nn_maps out = {scratch->d_output.data, nn_plane(rows)};
+    for (size_t block = 0; block < plan->conv->out_blocks; block++) {
+        const size_t c = block * NN_BLOCK;
+        plan->kernels->norm_backward(nn_at(d_y->g, pixels, block, 0),
+                                     nn_at(d_y->y, pixels, block, 0), d_y->y.plane, d_y->a + c,
+                                     d_y->b + c, d_y->c + c, pixels, rows,
+                                     nn_at(out, pixels, block, 0), out.plane);
     }
+    return out;
+}
+
+void nn_conv_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x,
+                      const nn_out_gradient *d_y, nn_maps d_x, bool add_x, real *d_weights,
+                      bool add_weights, size_t rows)
+{
+    if (plan->algorithm == NN_REDUCED) {
+        nn_reduced_backward(plan, scratch, x, d_y, d_x, add_x, add_weights, rows);
+        return;
+    }
+    const nn_maps gradient = through_norm(plan, scratch, d_y, rows);
+    if (plan->algorithm == NN_STEM)
+        nn_stem_backward(plan, x, gradient, d_weights, add_weights, rows);
+    else
+        nn_direct_backward(plan, x, gradient, d_x, add_x, d_weights, add_weights, rows);
 }
 
 void nn_conv_backward_finish(const nn_plan *plan, const nn_scratch *scratch, real *d_weights)

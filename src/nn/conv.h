@@ -98,14 +98,30 @@ size_t nn_plan_scratch(const nn_plan *plan);
 void nn_plan_prepare(const nn_plan *plan, const real *weights, bool backward, int thread,
                      int threads);
 
-// y = conv(x) for some rows. Stems read x as packed images.
+// What is done with y as soon as it is computed; NULL leaves a part out.
+typedef struct nn_after_conv {
+    nn_sums *sums; // one for each block: += Σ (y − shift), Σ (y − shift)²
+    const real *shift;
+    const real *bias; // y ← f(y + bias + skip), f = ReLU or identity
+    nn_maps skip;
+    bool relu;
+} nn_after_conv;
+
+// y = conv(x) for some rows, and what comes after. Stems read x as packed images.
 void nn_conv_forward(const nn_plan *plan, const nn_scratch *scratch, const real *weights, nn_maps x,
-                     nn_maps y, size_t rows);
+                     nn_maps y, const nn_after_conv *after, size_t rows);
+
+// The gradient by y: g itself, or through a norm g · a + y · b + c, with numbers for each channel.
+typedef struct nn_out_gradient {
+    nn_maps g, y;
+    const real *a, *b, *c; // NULL: g
+} nn_out_gradient;
 
 // d_weights (+)= the rows' gradient; d_x (+)= it, if d_x.data is given. finish must follow the last
 // rows: it turns gradients of transformed weights into gradients of weights.
-void nn_conv_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x, nn_maps d_y,
-                      nn_maps d_x, bool add_x, real *d_weights, bool add_weights, size_t rows);
+void nn_conv_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x,
+                      const nn_out_gradient *d_y, nn_maps d_x, bool add_x, real *d_weights,
+                      bool add_weights, size_t rows);
 void nn_conv_backward_finish(const nn_plan *plan, const nn_scratch *scratch, real *d_weights);
 
 // The chapters behind these.
@@ -118,9 +134,10 @@ void nn_stem_backward(const nn_plan *plan, nn_maps x, nn_maps d_y, real *d_weigh
 bool nn_reduced_plan(nn_plan *plan);
 void nn_reduced_prepare(const nn_plan *plan, const real *weights, size_t first, size_t end);
 void nn_reduced_forward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x, nn_maps y,
-                        size_t rows);
-void nn_reduced_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x, nn_maps d_y,
-                         nn_maps d_x, bool add_x, bool add_weights, size_t rows);
+                        const nn_after_conv *after, size_t rows);
+void nn_reduced_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x,
+                         const nn_out_gradient *d_y, nn_maps d_x, bool add_x, bool add_weights,
+                         size_t rows);
 void nn_reduced_finish(const nn_plan *plan, const nn_scratch *scratch, real *d_weights);
 
 // Packed images: [y][row][(x + pad) · C + c], rows of this many numbers, zero where x is outside.

@@ -234,34 +234,46 @@ static void transform_inputs(const piece *s, nn_maps x)
 }
 
 // Y = Aᵀ M A
-static void transform_outputs(const piece *s, nn_maps y)
+static void transform_outputs(const piece *s, nn_maps y, const nn_after_conv *after)
 {
     const size_t blocks = s->plan->conv->out_blocks;
-    real *from[NN_MAX_POINTS], *to[NN_MAX_POINTS];
+    real *from[NN_MAX_POINTS], *to[NN_MAX_POINTS], *skip[NN_MAX_POINTS];
     for (size_t block = 0; block < blocks; block++) {
+        const size_t c = block * NN_BLOCK;
+        const nn_tile_after tile_after = {
+            after->sums ? &after->sums[block] : NULL, after->sums ? after->shift + c : NULL,
+            after->bias ? after->bias + c : NULL,
+            after->skip.data ? (const real *const *)skip : NULL, after->relu};
         for (size_t down = s->first; down < s->end; down++) {
             for (size_t across = 0; across < s->plan->across.n; across++) {
                 point_planes(s, s->scratch->m, blocks, block, down, across, from);
                 output_planes(s, y, block, down, across, to);
+                if (after->skip.data) output_planes(s, after->skip, block, down, across, skip);
                 transforms_of(s, down, across)
-                    ->output((const real *const *)from, to, s->rows * NN_BLOCK, false);
+                    ->output((const real *const *)from, to, s->rows * NN_BLOCK, &tile_after);
             }
         }
     }
 }
 
 // dM = A dY Aᵀ
-static void transform_outputs_backward(const piece *s, nn_maps d_y)
+static void transform_outputs_backward(const piece *s, const nn_out_gradient *d_y)
 {
     const size_t blocks = s->plan->conv->out_blocks;
-    real *from[NN_MAX_POINTS], *to[NN_MAX_POINTS];
+    real *g[NN_MAX_POINTS], *y[NN_MAX_POINTS], *to[NN_MAX_POINTS];
     for (size_t block = 0; block < blocks; block++) {
+        nn_tile_gradient from = {.g = (const real *const *)g};
+        if (d_y->a) {
+            const size_t c = block * NN_BLOCK;
+            from = (nn_tile_gradient){from.g, (const real *const *)y, d_y->a + c, d_y->b + c,
+                                      d_y->c + c};
+        }
         for (size_t down = s->first; down < s->end; down++) {
             for (size_t across = 0; across < s->plan->across.n; across++) {
-                output_planes(s, d_y, block, down, across, from);
+                output_planes(s, d_y->g, block, down, across, g);
+                if (d_y->a) output_planes(s, d_y->y, block, down, across, y);
                 point_planes(s, s->scratch->m, blocks, block, down, across, to);
-                transforms_of(s, down, across)
-                    ->output_backward((const real *const *)from, to, s->rows * NN_BLOCK, false);
+                transforms_of(s, down, across)->output_backward(&from, to, s->rows * NN_BLOCK);
             }
         }
     }
@@ -327,7 +339,7 @@ static void point_gradient(const piece *s, bool add)
 }
 
 void nn_reduced_forward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x, nn_maps y,
-                        size_t rows)
+                        const nn_after_conv *after, size_t rows)
 {
     const nn_conv *conv = plan->conv;
     for (size_t first = 0; first < plan->down.n; first += plan->strip) {
@@ -335,12 +347,13 @@ void nn_reduced_forward(const nn_plan *plan, const nn_scratch *scratch, nn_maps 
         transform_inputs(&s, x);
         multiply_points(&s, plan->prepared, scratch->v, conv->in_blocks, scratch->m,
                         conv->out_blocks);
-        transform_outputs(&s, y);
+        transform_outputs(&s, y, after);
     }
 }
 
-void nn_reduced_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x, nn_maps d_y,
-                         nn_maps d_x, bool add_x, bool add_weights, size_t rows)
+void nn_reduced_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x,
+                         const nn_out_gradient *d_y, nn_maps d_x, bool add_x, bool add_weights,
+                         size_t rows)
 {
     const nn_conv *conv = plan->conv;
     const size_t pixels = nn_in_pixels(conv);

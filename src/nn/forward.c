@@ -68,7 +68,7 @@ static void finish_statistics(const nn_pass *pass, size_t l, int thread)
 
 // out(q) = max(0, max over the 3×3 window of y · scale + bias)
 static void max_pool(const psi_work *work, const nn_layer *layer, const nn_layer_work *own,
-                     const real *scale, const real *bias, size_t rows)
+                     const real *scale, const real *bias, size_t rows, bool keep)
 {
     const size_t h = layer->conv.out_h, w = layer->conv.out_w, pixels = layer->out_h * layer->out_w;
     for (size_t block = 0; block < layer->conv.out_blocks; block++) {
@@ -83,7 +83,8 @@ static void max_pool(const psi_work *work, const nn_layer *layer, const nn_layer
             }
             const size_t at = (block * pixels + q) * own->out.plane;
             work->kernels->pool(&window, scale + block * NN_BLOCK, bias + block * NN_BLOCK, rows,
-                                own->out.data + at, own->chosen + at);
+                                own->out.data + at, keep ? own->chosen_y.data + at : NULL,
+                                keep ? own->chosen + at : NULL);
         }
     }
 }
@@ -104,29 +105,17 @@ typedef struct skip_maps {
     const real *scale;
 } skip_maps;
 
-// a = relu(y · scale + bias + skip) for some rows
-static void activate(const psi_work *work, const nn_layer *layer, nn_maps y, const real *scale,
-                     const real *bias, const skip_maps *skip, nn_maps a, size_t first, size_t rows)
+// a = relu(y · scale + bias + skip)
+static void activate(const psi_work *work, const nn_layer *layer, const nn_layer_work *own,
+                     const real *bias, const skip_maps *skip, size_t rows)
 {
     const size_t pixels = nn_out_pixels(&layer->conv);
     for (size_t block = 0; block < layer->conv.out_blocks; block++) {
-        const size_t at = block * pixels * y.plane + first * NN_BLOCK, c = block * NN_BLOCK;
-        work->kernels->activate(y.data + at, scale + c, bias + c,
+        const size_t at = block * pixels * own->y.plane, c = block * NN_BLOCK;
+        work->kernels->activate(own->y.data + at, own->scale + c, bias + c,
                                 skip->maps.data ? skip->maps.data + at : NULL,
-                                skip->maps.data ? skip->scale + c : NULL, y.plane, pixels, rows,
-                                layer->relu, a.data + at);
-    }
-}
-
-// The norm's sums on rows that were just computed and are still in cache.
-static void add_moments(const psi_work *work, const nn_layer *layer, const nn_layer_work *own,
-                        size_t first, size_t rows)
-{
-    const size_t pixels = nn_out_pixels(&layer->conv);
-    for (size_t block = 0; block < layer->conv.out_blocks; block++) {
-        work->kernels->moments(nn_at(own->y, pixels, block, 0) + first * NN_BLOCK, own->y.plane,
-                               pixels, rows, own->shift + block * NN_BLOCK,
-                               &own->forward_sums[block]);
+                                skip->maps.data ? skip->scale + c : NULL, own->y.plane, pixels,
+                                rows, layer->relu, own->a.data + at);
     }
 }
 
@@ -148,9 +137,9 @@ static void apply_norm(const nn_pass *pass, size_t l, int thread, size_t rows)
         skip = (skip_maps){other->y, other->scale};
     }
     if (layer->after == NN_MAX_POOL)
-        max_pool(work, layer, own, own->scale, own->bias, rows);
+        max_pool(work, layer, own, own->scale, own->bias, rows, true);
     else
-        activate(work, layer, own->y, own->scale, bias, &skip, own->a, 0, rows);
+        activate(work, layer, own, bias, &skip, rows);
 }
 
 static void forward_layer(const nn_pass *pass, size_t l, int thread)
@@ -162,7 +151,10 @@ static void forward_layer(const nn_pass *pass, size_t l, int thread)
     const nn_layer_work *own = &mine->layer[l];
     const size_t rows = nn_slice_of(pass, thread).n;
     const bool sums = layer->norm && pass->mode == PSI_NORM_BATCH;
-    const skip_maps no_skip = {{NULL, 0}, NULL};
+    nn_after_conv after = {.relu = layer->relu};
+    if (sums) after.sums = own->forward_sums;
+    if (sums) after.shift = own->shift;
+    if (!layer->norm) after.bias = pass->parameters + layer->bias;
     if (layer->norm) {
         // any number near the mean will do for the shift; it keeps the sums of squares small
         memcpy(own->shift, pass->net->running + layer->running,
@@ -172,12 +164,7 @@ static void forward_layer(const nn_pass *pass, size_t l, int thread)
     for (size_t first = 0; first < rows; first += plan->sub_batch) {
         const size_t n = base_min(plan->sub_batch, rows - first);
         nn_conv_forward(plan, &mine->scratch, pass->parameters + layer->weights,
-                        nn_input_rows(mine, layer, first), nn_rows_from(own->y, first), n);
-        if (sums) add_moments(work, layer, own, first, n);
-        if (!layer->norm) {
-            activate(work, layer, own->y, work->ones, pass->parameters + layer->bias, &no_skip,
-                     own->a, first, n);
-        }
+                        nn_input_rows(mine, layer, first), nn_rows_from(own->y, first), &after, n);
     }
     if (sums) base_team_barrier(pass->team);
     if (layer->norm) {
@@ -190,10 +177,8 @@ static void forward_layer(const nn_pass *pass, size_t l, int thread)
 // Reads the thread's inputs.
 static void begin(const nn_pass *pass, int thread)
 {
-    const nn_architecture *arch = &pass->work->arch;
     const nn_slice slice = nn_slice_of(pass, thread);
-    const size_t bytes = psi_shape_size(&arch->input) * psi_dtype_size(arch->input_dtype);
-    nn_read_inputs(pass->net, &pass->work->thread[thread], pass->inputs + slice.first * bytes,
+    nn_read_inputs(pass->net, &pass->work->thread[thread], pass->inputs, slice.first, pass->order,
                    slice.n);
 }
 
@@ -215,12 +200,18 @@ static void end(const nn_pass *pass, int thread)
     }
 }
 
-void nn_forward(const nn_pass *pass, int thread)
+void nn_forward_trunk(const nn_pass *pass, int thread)
 {
     begin(pass, thread);
-    for (size_t i = 0; i < pass->work->arch.n_layers; i++) {
+    for (size_t i = 0; i + 1 < pass->work->arch.n_layers; i++) {
         forward_layer(pass, pass->work->arch.order[i], thread);
     }
+}
+
+void nn_forward(const nn_pass *pass, int thread)
+{
+    nn_forward_trunk(pass, thread);
+    forward_layer(pass, pass->work->arch.head, thread);
     end(pass, thread);
 }
 
@@ -235,16 +226,17 @@ static void forward_layer_folded(const nn_pass *pass, size_t l, int thread)
     const size_t rows = nn_slice_of(pass, thread).n;
     const bool pooled = layer->after == NN_MAX_POOL;
     const nn_maps y = pooled ? own->y : own->a;
-    skip_maps skip = {{NULL, 0}, work->ones};
-    if (layer->skip >= 0) skip.maps = mine->layer[layer->skip].out;
-    if (layer->shortcut >= 0) skip.maps = mine->layer[layer->shortcut].a;
+    nn_maps skip = {NULL, 0};
+    if (layer->skip >= 0) skip = mine->layer[layer->skip].out;
+    if (layer->shortcut >= 0) skip = mine->layer[layer->shortcut].a;
+    nn_after_conv after = {.bias = pooled ? NULL : bias, .relu = layer->relu};
     for (size_t first = 0; first < rows; first += plan->sub_batch) {
-        const size_t n = base_min(plan->sub_batch, rows - first);
+        if (skip.data) after.skip = nn_rows_from(skip, first);
         nn_conv_forward(plan, &mine->scratch, pass->parameters + layer->weights,
-                        nn_input_rows(mine, layer, first), nn_rows_from(y, first), n);
-        if (!pooled) activate(work, layer, y, work->ones, bias, &skip, y, first, n);
+                        nn_input_rows(mine, layer, first), nn_rows_from(y, first), &after,
+                        base_min(plan->sub_batch, rows - first));
     }
-    if (pooled) max_pool(work, layer, own, work->ones, bias, rows);
+    if (pooled) max_pool(work, layer, own, work->ones, bias, rows, false);
     if (layer->after == NN_AVERAGE) average(work, layer, own, rows);
 }
 

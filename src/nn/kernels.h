@@ -20,18 +20,38 @@ typedef enum nn_tile_kind {
 // (a multiple of 16); with add, dst += …
 typedef void nn_transform(const real *const *src, real *const *dst, size_t n, bool add);
 
-// The four maps between a tile's pixels and its products, named after the usual Y = Aᵀ[U ∘ BᵀXB]A.
-typedef struct nn_tile_transforms {
-    nn_transform *input;           // X → V:   Bᵀ X B
-    nn_transform *input_backward;  // dV → dX: B dV Bᵀ
-    nn_transform *output;          // M → Y:   Aᵀ M A
-    nn_transform *output_backward; // dY → dM: A dY Aᵀ
-} nn_tile_transforms;
-
 // Sums over rows and pixels that batch norm needs, per channel of one block.
 typedef struct nn_sums {
     double first[NN_BLOCK], second[NN_BLOCK];
 } nn_sums;
+
+// What is done with the outputs of a block while they are in registers; NULL leaves a part out:
+//     sums += Σ (y − shift), Σ (y − shift)²      y ← f(y + bias + skip), f = ReLU or identity
+typedef struct nn_tile_after {
+    nn_sums *sums;
+    const real *shift;
+    const real *bias;
+    const real *const *skip; // planes, as of y
+    bool relu;
+} nn_tile_after;
+
+// The gradient by the outputs of a block: g · a + y · b + c, or g alone where y is NULL.
+typedef struct nn_tile_gradient {
+    const real *const *g, *const *y; // planes
+    const real *a, *b, *c;           // a number for each channel
+} nn_tile_gradient;
+
+typedef void nn_output_transform(const real *const *src, real *const *dst, size_t n,
+                                 const nn_tile_after *after);
+typedef void nn_gradient_transform(const nn_tile_gradient *src, real *const *dst, size_t n);
+
+// The four maps between a tile's pixels and its products, named after the usual Y = Aᵀ[U ∘ BᵀXB]A.
+typedef struct nn_tile_transforms {
+    nn_transform *input;                    // X → V:   Bᵀ X B
+    nn_transform *input_backward;           // dV → dX: B dV Bᵀ
+    nn_output_transform *output;            // M → Y:   Aᵀ M A
+    nn_gradient_transform *output_backward; // dY → dM: A dY Aᵀ
+} nn_tile_transforms;
 
 typedef struct nn_pool_window { // what one output of a pooling looks at
     size_t n;
@@ -82,6 +102,9 @@ typedef struct nn_kernels {
     // sums += Σ (y − shift), Σ (y − shift)²
     void (*moments)(const real *y, size_t plane, size_t pixels, size_t rows, const real *shift,
                     nn_sums *sums);
+    // y ← f(y + bias + skip), f = ReLU or identity; skip may be NULL
+    void (*add_bias)(real *y, const real *bias, const real *skip, size_t plane, size_t pixels,
+                     size_t rows, bool relu);
     // out = f(y · scale + bias + skip · skip_scale), f = ReLU or identity; skip may be NULL
     void (*activate)(const real *y, const real *scale, const real *bias, const real *skip,
                      const real *skip_scale, size_t plane, size_t pixels, size_t rows, bool relu,
@@ -92,15 +115,18 @@ typedef struct nn_kernels {
     // out = g · a + y · b + c
     void (*norm_backward)(const real *g, const real *y, size_t plane, const real *a, const real *b,
                           const real *c, size_t pixels, size_t rows, real *out, size_t out_plane);
-    // out = max(0, max over the window of y · scale + bias), and which tap it was
+    // out = max(0, max over the window of y · scale + bias); where wanted, also that y and which
+    // tap it was
     void (*pool)(const nn_pool_window *window, const real *scale, const real *bias, size_t rows,
-                 real *out, uint8_t *chosen);
-    // g = the gradients of those outputs that chose this pixel; sums as gradient_sums
-    void (*pool_backward)(const nn_pool_sources *sources, const real *y, const real *mean,
-                          size_t rows, real *g, nn_sums *sums);
+                 real *out, real *chosen_y, uint8_t *chosen);
+    // out = g · a + y · b + c with g the gradients of those outputs that chose this pixel
+    void (*pool_backward)(const nn_pool_sources *sources, const real *y, const real *a,
+                          const real *b, const real *c, size_t rows, real *out);
     void (*average)(const real *x, size_t plane, size_t pixels, size_t rows, real *out);
     void (*average_backward)(const real *g, size_t plane, size_t pixels, size_t rows, real *out);
 
+    // z ← e^(z − largest) of n numbers, with room up to a multiple of 16, and their sum
+    void (*exponentials)(real *z, size_t n, double *largest, double *sum);
     // One Adam update of n numbers (a multiple of 16) from the sum of the threads' gradients.
     void (*adam)(const nn_adam_step *step, real *const *gradients, size_t n_gradients,
                  size_t offset, size_t n, real *m, real *v, real *parameters);

@@ -4,8 +4,7 @@
 #define KERNELS_TABLE nn_kernels_avx2
 #define LANES         8
 #define WIDE          1
-#define WIDE_ROWS     6
-#define NARROW_ROWS   6
+#define MOST_ROWS     6
 #define DEPTH         16
 
 #include "nn/kernels_all.inc"

@@ -5,8 +5,7 @@
 #define KERNELS_TABLE nn_kernels_avx512
 #define LANES         16
 #define WIDE          4
-#define WIDE_ROWS     6
-#define NARROW_ROWS   12
+#define MOST_ROWS     12
 #define DEPTH         8
 
 #include "nn/kernels_all.inc"

@@ -6,9 +6,8 @@
 #else
 #define LANES 4
 #endif
-#define WIDE        1 // blocks of outputs in a tile of registers …
-#define WIDE_ROWS   3 // … and its rows
-#define NARROW_ROWS 3 // the same for a single block
-#define DEPTH       16
+#define WIDE      1 // blocks of outputs in a tile of registers …
+#define MOST_ROWS 3 // … and its rows
+#define DEPTH     16
 
 #include "nn/kernels_all.inc"

@@ -15,44 +15,40 @@ double nn_loss_weight(const psi_labels *labels, size_t n)
     return total;
 }
 
-#ifdef PSI_NN_DOUBLE
-#define REAL_EXP exp
-#else
-#define REAL_EXP expf
-#endif
-
-// loss += Σ_i w_i · −log softmax(z_i)_target / Σ w,   d_z = w_i · (softmax(z_i) − e_target) / Σ w,
-// where z_i are the logits of the taken action plus the log priors.
-void nn_loss_rows(const nn_architecture *arch, const psi_labels *labels, const real *outputs,
-                  size_t first, size_t n, double total_weight, real *d_outputs, double *loss)
+// w_i · −log softmax(z_i)_target / Σ w, where z_i are the logits of the taken action plus the log
+// priors; z_i ← w_i · (softmax(z_i) − e_target) / Σ w.
+double nn_loss_row(const nn_kernels *kernels, const psi_labels *labels, size_t i, size_t classes,
+                   double total_weight, real *z)
 {
-    const size_t classes = arch->n_classes, width = arch->n_actions * classes;
-    for (size_t i = first; i < first + n; i++) {
+    const size_t action = labels->actions ? (size_t)labels->actions[i] : 0;
+    const size_t target = (size_t)labels->targets[i];
+    const float *prior = labels->log_priors ? labels->log_priors + action * classes : NULL;
+    const double weight = (labels->weights ? (double)labels->weights[i] : 1) / total_weight;
+    for (size_t k = 0; prior && k < classes; k++) z[k] += (real)prior[k];
+    const double at_target = (double)z[target];
+    double largest, sum;
+    kernels->exponentials(z, classes, &largest, &sum);
+    const real factor = (real)(weight / sum);
+    for (size_t k = 0; k < classes; k++) z[k] *= factor;
+    z[target] -= (real)weight;
+    return weight * (log(sum) + largest - at_target);
+}
+
+double nn_loss_rows(const psi_work *work, const psi_labels *labels, const real *outputs, size_t n,
+                    double total_weight, real *d_outputs)
+{
+    const size_t classes = work->arch.n_classes, width = work->arch.n_actions * classes;
+    real *z = work->thread[0].channels;
+    double loss = 0;
+    for (size_t i = 0; i < n; i++) {
         const size_t action = labels->actions ? (size_t)labels->actions[i] : 0;
-        const size_t target = (size_t)labels->targets[i];
-        const real *z = outputs + i * width + action * classes;
-        const float *prior = labels->log_priors ? labels->log_priors + action * classes : NULL;
-        const double weight = (labels->weights ? (double)labels->weights[i] : 1) / total_weight;
-        real *d = d_outputs ? d_outputs + i * width + action * classes : NULL;
-        real largest = -(real)HUGE_VAL;
-        double sum = 0;
-        for (size_t k = 0; k < classes; k++) {
-            const real logit = z[k] + (prior ? (real)prior[k] : 0);
-            if (!(logit <= largest)) largest = logit; // also if it is not a number
-        }
-        if (d) memset(d_outputs + i * width, 0, width * sizeof *d);
-        for (size_t k = 0; k < classes; k++) {
-            const real share = REAL_EXP(z[k] + (prior ? (real)prior[k] : 0) - largest);
-            if (d) d[k] = share;
-            sum += (double)share;
-        }
-        const real at_target = z[target] + (prior ? (real)prior[target] : 0);
-        *loss += weight * (log(sum) + (double)largest - (double)at_target);
-        if (!d) continue;
-        const real factor = (real)(weight / sum);
-        for (size_t k = 0; k < classes; k++) d[k] *= factor;
-        d[target] -= (real)weight;
+        memcpy(z, outputs + i * width + action * classes, classes * sizeof *z);
+        loss += nn_loss_row(work->kernels, labels, i, classes, total_weight, z);
+        if (!d_outputs) continue;
+        memset(d_outputs + i * width, 0, width * sizeof *z);
+        memcpy(d_outputs + i * width + action * classes, z, classes * sizeof *z);
     }
+    return loss;
 }
 
 psi_status nn_loss_check(psi_ctx *ctx, const nn_architecture *arch, const psi_labels *labels,
@@ -86,9 +82,7 @@ psi_status psi_net_loss(psi_ctx *ctx, const psi_net *net, const psi_work *work,
         return FAIL(ctx, PSI_EUSAGE, "a loss needs a forward pass of the same network");
     }
     TRY(nn_loss_check(ctx, &net->arch, labels, n));
-    *loss = 0;
-    nn_loss_rows(&net->arch, labels, work->outputs, 0, n, nn_loss_weight(labels, n), d_outputs,
-                 loss);
+    *loss = nn_loss_rows(work, labels, work->outputs, n, nn_loss_weight(labels, n), d_outputs);
 done:
     return status;
 }

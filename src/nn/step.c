@@ -169,17 +169,15 @@ static void step_task(void *argument, int thread, int threads)
     const nn_pass *pass = &call->pass;
     psi_work *work = pass->work;
     nn_prepare(pass, thread, true);
-    nn_forward(pass, thread);
-    const nn_slice slice = nn_slice_of(pass, thread);
-    work->thread[thread].loss = 0;
-    nn_loss_rows(&work->arch, call->labels, work->outputs, slice.first, slice.n, call->total_weight,
-                 work->d_outputs, &work->thread[thread].loss);
+    nn_forward_trunk(pass, thread);
+    nn_head_forward(pass, thread, call->labels, call->total_weight);
     base_team_barrier(pass->team);
     double loss = 0;
     for (int t = 0; t < threads; t++) loss += work->thread[t].loss;
     if (thread == 0) call->loss = loss;
     if (!isfinite(loss)) return; // all threads see the same
-    nn_backward(pass, thread, work->d_outputs, NULL, NULL);
+    nn_head_backward(pass, thread);
+    nn_backward_trunk(pass, thread, false);
     base_team_barrier(pass->team);
     nn_adam_update(call->adam, pass->net, work, call->learning_rate, thread);
 }
@@ -197,8 +195,9 @@ psi_status psi_net_train_step(psi_ctx *ctx, psi_net *net, psi_work *work, psi_ad
                       .labels = labels,
                       .learning_rate = learning_rate,
                       .total_weight = nn_loss_weight(labels, n)};
-    call.pass.keep_outputs = true;
-    forward_done(work, net, n, PSI_NORM_BATCH);
+    nn_head_sort(work, labels, n);
+    call.pass.order = work->order;
+    forward_done(work, NULL, n, PSI_NORM_BATCH);
     adam->steps++;
     base_team_run(call.pass.team, step_task, &call);
     net->batches++;

@@ -46,6 +46,7 @@ struct psi_training {
     progress_state at;
     psi_epoch last;
     double started;
+    base_progress progress; // of all runs, from the first one on
 };
 
 static psi_status check_options(psi_ctx *ctx, const psi_work *work, const psi_samples *samples,
@@ -187,7 +188,7 @@ static psi_status judge(psi_ctx *ctx, psi_training *training, double *loss, doub
         TRY(fetch(ctx, training, held_out + first, n, &labels));
         TRY(psi_net_predict(ctx, training->net, training->work, training->room.inputs, n, NULL,
                             training->room.outputs));
-        nn_loss_rows(arch, &labels, outputs, 0, n, 1, NULL, &total);
+        total += nn_loss_rows(training->work, &labels, outputs, n, 1, NULL);
         for (size_t i = 0; i < n; i++) {
             const real *z = outputs + i * width + (size_t)labels.actions[i] * arch->n_classes;
             size_t best = 0;
@@ -280,12 +281,18 @@ psi_status psi_training_run(psi_ctx *ctx, psi_training *training, uint64_t n_ste
                              : training->at.steps + n_steps;
     psi_status status = PSI_OK;
     training->started = base_seconds();
-    base_progress progress = base_progress_start(ctx, "train", training->n_steps);
+    if (!training->progress.phase) {
+        const char *phase = training->options.phase ? training->options.phase : "train";
+        training->progress =
+            base_progress_resume(ctx, phase, training->at.steps, training->n_steps);
+    }
     while (training->at.steps < end && !training->at.stopped) {
-        TRY(base_progress_at(&progress, training->at.steps));
+        TRY(base_progress_at(&training->progress, training->at.steps));
         TRY(one_step(ctx, training));
     }
-    base_progress_end(&progress, training->at.steps);
+    if (psi_training_finished(training)) {
+        base_progress_end(&training->progress, training->at.steps);
+    }
 done:
     return status;
 }

@@ -45,8 +45,10 @@ static void lay_out_layer(const psi_work *work, layout *memory, const nn_layer *
     if (layer->after != NN_NOTHING) {
         own->out = place_maps(memory, blocks, layer->out_h * layer->out_w, rows);
     }
-    if (pooled)
+    if (pooled && work->training) {
         own->chosen = place(memory, blocks * layer->out_h * layer->out_w * nn_plane(rows), 1);
+        own->chosen_y = place_maps(memory, blocks, layer->out_h * layer->out_w, rows);
+    }
     real **numbers[] = {&own->shift, &own->mean, &own->inverse_std, &own->scale, &own->bias};
     for (size_t i = 0; i < 5; i++) *numbers[i] = place(memory, channels, sizeof(real));
     own->forward_sums = place(memory, blocks, sizeof(nn_sums));
@@ -99,7 +101,7 @@ static void plan_gradients(const nn_architecture *arch, size_t rows, gradient_po
             pool->of_out[l] = pool_take(pool, blocks * pixels * nn_plane(rows), written, i);
         }
         pool->of_z[l] = pool->of_out[l];
-        if (layer->after != NN_NOTHING) {
+        if (layer->after == NN_AVERAGE) {
             const size_t pixels = nn_out_pixels(&layer->conv);
             pool->of_z[l] = pool_take(pool, blocks * pixels * nn_plane(rows), written, i);
         }
@@ -139,7 +141,7 @@ static void lay_out_thread(const psi_work *work, layout *memory, nn_thread_work 
     thread->scratch.m = place(memory, scratch, sizeof(real));
     thread->scratch.zero = place(memory, nn_plane(sub_batch), sizeof(real));
     thread->scratch.outside = place(memory, nn_plane(sub_batch), sizeof(real));
-    thread->channels = place(memory, channels, sizeof(real));
+    thread->channels = place(memory, 3 * channels, sizeof(real));
     if (arch->image) {
         const nn_conv *stem = &arch->layer[arch->order[0]].conv;
         thread->input.plane = (work->capacity + 1) * nn_stem_row(stem);
@@ -208,13 +210,16 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     const size_t n_outputs = psi_net_n_outputs(net);
     TRY(base_alloc_zero(ctx, work->max_batch * arch->n_features, sizeof(real), &work->features));
     TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->outputs));
-    TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->d_outputs));
+    if (work->training) {
+        TRY(base_alloc(ctx, work->max_batch, sizeof *work->order, &work->order));
+        TRY(base_alloc(ctx, arch->n_actions + 1, sizeof *work->action_start, &work->action_start));
+    }
     TRY(base_alloc_zero(ctx, widest, sizeof(real), &work->zeros));
     TRY(base_alloc(ctx, widest, sizeof(real), &work->ones));
     for (size_t c = 0; c < widest; c++) work->ones[c] = 1;
     TRY(nn_alloc_large(ctx, arch->n_parameters, sizeof(real), &work->folded));
     work->bytes +=
-        (arch->n_parameters + work->max_batch * (arch->n_features + 2 * n_outputs)) * sizeof(real);
+        (arch->n_parameters + work->max_batch * (arch->n_features + n_outputs)) * sizeof(real);
     *out = work;
     work = NULL;
 done:
@@ -230,7 +235,8 @@ void psi_work_free(psi_ctx *ctx, psi_work *work)
     base_free(ctx, work->thread);
     base_free(ctx, work->features);
     base_free(ctx, work->outputs);
-    base_free(ctx, work->d_outputs);
+    base_free(ctx, work->order);
+    base_free(ctx, work->action_start);
     base_free(ctx, work->zeros);
     base_free(ctx, work->ones);
     base_free(ctx, work->folded);
@@ -308,45 +314,50 @@ static void normalise(const void *from, psi_dtype dtype, size_t count, real mean
     }
 }
 
-// (n, D) of one type into maps
-#define READ_VECTORS(type)                                                                         \
-    for (size_t i = 0; i < n; i++) {                                                               \
-        const type *x = (const type *)inputs + i * width + block * NN_BLOCK;                       \
-        for (size_t j = 0; j < lanes; j++) {                                                       \
-            to[i * NN_BLOCK + j] = ((real)x[j] - (real)mean[j]) * (real)scale[j];                  \
+// One vector into row `row` of maps. A whole block is a loop of known length.
+#define READ_VECTOR(type)                                                                          \
+    for (size_t block = 0, c = 0; c < width; block++, c += NN_BLOCK) {                             \
+        const type *x = (const type *)inputs + sample * width + c;                                 \
+        real *to = maps.data + block * maps.plane + row * NN_BLOCK;                                \
+        if (width - c >= NN_BLOCK) {                                                               \
+            for (size_t j = 0; j < NN_BLOCK; j++)                                                  \
+                to[j] = ((real)x[j] - (real)mean[c + j]) * (real)scale[c + j];                     \
+        } else {                                                                                   \
+            for (size_t j = 0; j < width - c; j++)                                                 \
+                to[j] = ((real)x[j] - (real)mean[c + j]) * (real)scale[c + j];                     \
         }                                                                                          \
     }
 
-static void read_vectors(const psi_net *net, nn_maps maps, const void *inputs, size_t n)
+static void read_vector(const psi_net *net, nn_maps maps, size_t row, const void *inputs,
+                        size_t sample)
 {
     const size_t width = net->arch.in_channels;
-    for (size_t block = 0; block * NN_BLOCK < width; block++) {
-        const size_t lanes = base_min(NN_BLOCK, width - block * NN_BLOCK);
-        const float *mean = net->spec.mean + block * NN_BLOCK;
-        const float *scale = net->spec.scale + block * NN_BLOCK;
-        real *to = maps.data + block * maps.plane;
-        switch (net->arch.input_dtype) {
-        case PSI_UINT8: READ_VECTORS(uint8_t); break;
-        case PSI_FLOAT32: READ_VECTORS(float); break;
-        default: READ_VECTORS(double); break;
-        }
+    const float *mean = net->spec.mean, *scale = net->spec.scale;
+    switch (net->arch.input_dtype) {
+    case PSI_UINT8: READ_VECTOR(uint8_t); break;
+    case PSI_FLOAT32: READ_VECTOR(float); break;
+    default: READ_VECTOR(double); break;
     }
 }
 
-void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t n)
+void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t first,
+                    const uint32_t *order, size_t n)
 {
     const nn_architecture *arch = &net->arch;
     const psi_dtype dtype = arch->input_dtype;
     const size_t size = psi_dtype_size(dtype), channels = arch->in_channels;
     const float *mean = net->spec.mean, *scale = net->spec.scale;
-    const char *from = inputs;
     if (!arch->image) {
-        read_vectors(net, thread->input, inputs, n);
+        for (size_t i = 0; i < n; i++) {
+            read_vector(net, thread->input, i, inputs, order ? order[first + i] : first + i);
+        }
         return;
     }
     const nn_conv *stem = &arch->layer[arch->order[0]].conv;
     const size_t row = nn_stem_row(stem), width = stem->in_w;
     for (size_t i = 0; i < n; i++) {
+        const size_t sample = order ? order[first + i] : first + i;
+        const char *from = (const char *)inputs + sample * channels * stem->in_h * width * size;
         for (size_t c = 0; c < channels; c++) {
             for (size_t y = 0; y < stem->in_h; y++, from += width * size) {
                 real *to = thread->input.data + y * thread->input.plane + i * row +

@@ -8,9 +8,11 @@
 typedef struct nn_layer_work {
     nn_maps y; // before the norm; for layers with bias the same as a
     nn_maps a, out;
-    nn_maps d_out;   // gradient by out; a skip shares that of the layer it leads to
-    nn_maps d_z;     // by what entered ReLU (before pooling or averaging; may be the same memory)
-    uint8_t *chosen; // max pool: which tap won
+    nn_maps d_out; // gradient by out; a skip shares that of the layer it leads to
+    nn_maps d_z;   // by what entered ReLU (may be the same memory; none before a max pool)
+    // max pool, like out: which tap won, and the y it saw there
+    uint8_t *chosen;
+    nn_maps chosen_y;
 
     // batch norm, one number for each channel: z = y · scale + bias
     real *shift, *mean, *inverse_std, *scale, *bias;
@@ -22,7 +24,7 @@ typedef struct nn_thread_work {
     nn_scratch scratch;
     nn_maps input, d_input; // packed images, or a vector as a 1×1 map
     nn_layer_work layer[NN_MAX_LAYERS];
-    real *channels;  // room for a number a channel
+    real *channels;  // room for three numbers a channel
     real *gradients; // like the parameters
     double loss, weight;
 } nn_thread_work;
@@ -36,8 +38,10 @@ struct psi_work {
     size_t bytes;
     nn_plan plan[NN_MAX_LAYERS];
     nn_thread_work *thread;
-    real *features, *outputs, *d_outputs; // (max_batch, …), in rows as the caller knows them
-    real *ones, *zeros;                   // for the largest number of channels
+    real *features, *outputs; // (max_batch, …), in rows as the caller knows them
+    real *ones, *zeros;       // for the largest number of channels
+    uint32_t *order;          // (max_batch) the samples of a step, sorted by action
+    size_t *action_start;     // (A + 1) where an action's begin
 
     real *folded; // parameters with batch norm folded in, of the network with this stamp
     const psi_net *folded_net;
@@ -70,7 +74,9 @@ static inline nn_maps nn_input_rows(const nn_thread_work *thread, const nn_layer
 void nn_rows_to_maps(const real *rows, size_t width, size_t n, nn_maps maps);
 void nn_maps_to_rows(nn_maps maps, size_t width, size_t n, real *rows);
 
-// Normalises n inputs of the caller into the thread's input maps.
-void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t n);
+// Normalises n inputs of the caller into the thread's input maps: row i is sample order[first + i],
+// or first + i without an order.
+void nn_read_inputs(const psi_net *net, nn_thread_work *thread, const void *inputs, size_t first,
+                    const uint32_t *order, size_t n);
 
 #endif

@@ -1,13 +1,16 @@
 // Loaded with LD_PRELOAD: the FAIL_WRITE_ATth call of write, pwrite, fsync or rename fails as on a
-// full disk. With FAIL_WRITE_ON set all later ones fail, too. FAIL_WRITE_COUNT names a file into
-// which the number of calls is written at the end.
+// full disk. With FAIL_WRITE_ON set all later ones fail, too. With FAIL_WRITE_KILL set the process
+// is killed there instead, and removing and making folders count as well. FAIL_WRITE_COUNT names a
+// file into which the number of calls is written at the end.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEEN __attribute__((visibility("default")))
@@ -21,8 +24,15 @@ static bool refuse(void)
     if (!at) return false;
     const long fail_at = atol(at);
     if (number != fail_at && !(number > fail_at && getenv("FAIL_WRITE_ON"))) return false;
+    if (getenv("FAIL_WRITE_KILL")) kill(getpid(), SIGKILL);
     errno = ENOSPC;
     return true;
+}
+
+// What can only be interrupted.
+static void pass(void)
+{
+    if (getenv("FAIL_WRITE_KILL")) (void)refuse();
 }
 
 // The next function of that name, which is libc's.
@@ -81,6 +91,30 @@ SEEN int renameat2(int from_folder, const char *from, int to_folder, const char 
     int (*real)(int, const char *, int, const char *, unsigned);
     find("renameat2", &real);
     return refuse() ? -1 : real(from_folder, from, to_folder, to, flags);
+}
+
+SEEN int unlink(const char *path)
+{
+    int (*real)(const char *);
+    find("unlink", &real);
+    pass();
+    return real(path);
+}
+
+SEEN int rmdir(const char *path)
+{
+    int (*real)(const char *);
+    find("rmdir", &real);
+    pass();
+    return real(path);
+}
+
+SEEN int mkdir(const char *path, mode_t mode)
+{
+    int (*real)(const char *, mode_t);
+    find("mkdir", &real);
+    pass();
+    return real(path, mode);
 }
 
 __attribute__((destructor)) static void tell(void)

@@ -176,15 +176,16 @@ static void a_run_folder_goes_out_and_in(void **state)
     psi_cluster_options options = psi_cluster_defaults();
     options.trunk_steps = options.head_steps = options.representation_steps = 40;
     options.max_rounds = 1;
-    options.watch = psi_run_watch;
-    options.user = run;
+    options.run = run;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    assert_ok(ctx, psi_run_commit(run, "points", data, &options, found, 1.0));
+    assert_ok(ctx, psi_run_commit(run, "points", data, &options, found));
     psi_run_result *read;
     assert_ok(ctx, psi_run_load(ctx, path, &read));
     assert_int_equal(read->n_latent, found->n_latent);
     assert_int_equal(read->n_refinements, found->n_steps);
-    assert_int_equal(read->fingerprint, psi_fingerprint(data));
+    psi_fingerprint fingerprint;
+    assert_ok(ctx, psi_fingerprint_of(ctx, data, &fingerprint));
+    assert_string_equal(read->fingerprint.hex, fingerprint.hex);
     assert_memory_equal(read->labels, found->labels, data->n_observations * sizeof(int32_t));
     for (size_t row = 0; row <= read->n_latent * read->n_actions; row++) {
         assert_int_equal(read->model->offsets[row], found->model->offsets[row]);

@@ -201,8 +201,10 @@ static void check(psi_ctx *ctx, const shape_case *s, const char *kernels_name, b
     for (size_t first = 0; first < rows; first += plan.sub_batch) {
         const size_t count = base_min(plan.sub_batch, rows - first);
         const nn_maps part = rows_from(&conv, x, first, s->stem);
-        nn_conv_forward(&plan, &scratch, weights, part, nn_rows_from(y, first), count);
-        nn_conv_backward(&plan, &scratch, part, nn_rows_from(d_y, first),
+        const nn_out_gradient gradient = {.g = nn_rows_from(d_y, first)};
+        nn_conv_forward(&plan, &scratch, weights, part, nn_rows_from(y, first), &(nn_after_conv){0},
+                        count);
+        nn_conv_backward(&plan, &scratch, part, &gradient,
                          s->stem ? none : nn_rows_from(d_x, first), add, d_weights, first > 0,
                          count);
     }

@@ -1,0 +1,55 @@
+// What a run has to remember between two refinements, and how it survives in the run folder. All
+// else follows from it: random streams are named by seed, purpose, round and refinement, and
+// features are computed again from the trunk.
+//
+//   checkpoint/state.npz                    the numbers of run_state; replaced in one step, and
+//   what
+//                                           counts: other files are there before it speaks of them
+//   checkpoint/rewards.npy                  (n_states, A) what the reward refinement predicted
+//   checkpoint/next-<n>.safetensors         heads from which the next refinement starts
+//   checkpoint/result/trunk.safetensors     the trunk; from then on it is not fitted again
+//   checkpoint/result/clusters-<n>.npy      the labels of refinement n
+#ifndef PSI_CLUSTER_CHECKPOINT_H
+#define PSI_CLUSTER_CHECKPOINT_H
+
+#include "cluster/folder.h"
+#include "cluster/judge.h"
+#include "cluster/refine.h"
+
+// What a round has found.
+typedef struct round_result {
+    int32_t *labels; // (n_rows)
+    size_t n_latent;
+    split_test test;
+    double smoothed; // share of the states whose label was changed
+    bool converged;
+} round_result;
+
+typedef struct run_state {
+    size_t round;          // the one under way, from 0
+    bool stable;           // a second round found the same latent states
+    refinement refinement; // as refined, not polished
+    round_result best;     // of the rounds that have ended; labels are NULL before
+} run_state;
+
+// After a refinement, or after a round.
+psi_status cluster_checkpoint_refinement(psi_run *run, const cluster_problem *problem,
+                                         const cluster_approximator *approximator,
+                                         const run_state *state);
+psi_status cluster_checkpoint_round(psi_run *run, const cluster_problem *problem,
+                                    const run_state *state);
+
+// The state as it was kept; untouched if nothing was. Every file is hostile input: PSI_EFORMAT or
+// PSI_EDATA with its name.
+psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
+                                   const cluster_approximator *approximator, size_t max_latent,
+                                   run_state *state);
+
+// Whether a refinement was kept that can be gone on from.
+bool cluster_checkpoint_exists(const psi_run *run);
+
+// The trunk: kept once it is fitted; *out is NULL as long as there is none.
+psi_status cluster_checkpoint_save_trunk(psi_run *run, const psi_net *trunk);
+psi_status cluster_checkpoint_load_trunk(psi_run *run, psi_net **out);
+
+#endif

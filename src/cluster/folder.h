@@ -1,0 +1,40 @@
+// The run folder as a place: who may work in it, where a run under way keeps what it has, and how
+// the finished run takes its place.
+//
+//   RUN/checkpoint/start.json      what the run was started with; without it there is no checkpoint
+//   RUN/checkpoint/state.npz …     where it stands (checkpoint.h)
+//   RUN/checkpoint/result/         what RUN will hold; ready once manifest.json is in it
+#ifndef PSI_CLUSTER_FOLDER_H
+#define PSI_CLUSTER_FOLDER_H
+
+#include "base/json.h"
+
+#include <psifold/cluster.h>
+
+struct psi_run {
+    psi_ctx *ctx;
+    char *folder, *checkpoint, *result;
+    int lock;              // on the checkpoint folder, while this process works there; or −1
+    bool resumed;          // there is a checkpoint to go on from
+    bool made;             // the folder was not there before
+    bool finished;         // resumed, and nothing was left to do
+    double started, spent; // seconds: when this process began, and what earlier ones took
+};
+
+// start.json: written by a new run; one that is resumed must find the same there, or PSI_EUSAGE
+// says what differs. start is an object of objects and plain values.
+psi_status cluster_folder_start(psi_run *run, const json_t *start);
+
+// A path in the checkpoint or in the result; it belongs to the caller.
+psi_status cluster_folder_path(const psi_run *run, const char *name, char **out);
+psi_status cluster_folder_result(const psi_run *run, const char *name, char **out);
+
+// Puts the result in the folder's place: an older run's manifest goes first and the new one comes
+// last, so that whoever finds a manifest finds the files that belong to it. Interrupted anywhere,
+// it can be begun again.
+psi_status cluster_folder_publish(psi_run *run);
+
+// PSI_EMISSING with a sentence on how to go on, if the folder holds nothing but a checkpoint.
+psi_status cluster_folder_check_finished(psi_ctx *ctx, const char *folder);
+
+#endif
