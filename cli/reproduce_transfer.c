@@ -8,7 +8,6 @@
 #include "base/progress.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 const char *const TRANSFER_TASK_NAMES[TRANSFER_TASKS] = {"train", "swap-digits", "reversed-dial",
@@ -66,7 +65,8 @@ done:
     return status;
 }
 
-// Clusters trajectories of the training task as `psifold cluster` would, into a run folder.
+// Clusters trajectories of the training task as `psifold cluster` would, into a run folder; goes on
+// with one that was interrupted.
 static psi_status make_run(cli_call *cli, const cli_reproduce_call *call, const char *folder)
 {
     psi_status status = PSI_OK;
@@ -75,23 +75,21 @@ static psi_status make_run(cli_call *cli, const cli_reproduce_call *call, const 
     psi_run *run = NULL;
     psi_task task;
     psi_cluster_options how = psi_cluster_defaults();
-    const double started = base_seconds();
+    TRY(psi_run_resume(cli->ctx, folder, &run));
+    if (psi_run_finished(run)) goto done;
     base_note(cli->ctx, "no --run given: clustering %zu trajectories of the training task",
               SCALES[call->scale].trajectories);
     TRY(make_task(cli, call, TRAIN, &task));
     task.max_steps = 100000; // the paper's trajectories are not cut
     TRY(collect(cli, &task, SCALES[call->scale].trajectories, &data));
-    TRY(psi_run_new(cli->ctx, folder, true, &run));
     how.approximator = SCALES[call->scale].approximator;
     how.seed = cli->seed;
-    how.watch = psi_run_watch;
-    how.user = run;
+    how.run = run;
     TRY(psi_cluster(cli->ctx, data, &how, &found));
-    psi_run *whole = run;
-    run = NULL;
-    TRY(psi_run_commit(whole, "combination-lock", data, &how, found, base_seconds() - started));
+    run = NULL; // closed by what follows
+    TRY(psi_run_commit(how.run, "combination-lock", data, &how, found));
 done:
-    psi_run_discard(run);
+    psi_run_suspend(run);
     psi_clustering_free(cli->ctx, found);
     psi_trajectories_free(cli->ctx, data);
     return status;
@@ -102,12 +100,11 @@ static psi_status find_run(cli_call *cli, const cli_reproduce_call *call, char *
                            psi_run_result **out)
 {
     psi_status status = PSI_OK;
-    struct stat info;
     if (call->run) {
         TRY(base_copy_text(cli->ctx, call->run, folder));
     } else {
         TRY(base_join(cli->ctx, call->output, "representation", folder));
-        if (stat(*folder, &info) != 0) TRY(make_run(cli, call, *folder));
+        TRY(make_run(cli, call, *folder));
     }
     TRY(psi_run_load(cli->ctx, *folder, out));
     if (!(*out)->representation) {
@@ -208,13 +205,12 @@ static psi_status write_manifest(cli_call *cli, const cli_reproduce_call *call,
                                  double seconds)
 {
     psi_status status = PSI_OK;
-    char *path = NULL, fingerprint[32];
+    char *path = NULL;
     json_t *manifest = NULL;
     double trial_seconds = 0;
     for (size_t i = 0; i < TRANSFER_TASKS * TRANSFER_AGENTS * study->seeds; i++) {
         trial_seconds += study->trials[i].seconds;
     }
-    snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)run->fingerprint);
     TRY(base_join(cli->ctx, call->output, "manifest.json", &path));
     manifest =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:f, s:f, s:I}",
@@ -222,9 +218,9 @@ static psi_status write_manifest(cli_call *cli, const cli_reproduce_call *call,
                   call->digits, "network", study->net, "seeds", (json_int_t)study->seeds,
                   "first_seed", (json_int_t)cli->seed, "episodes", (json_int_t)study->episodes,
                   "latent_states", (json_int_t)run->n_latent, "representation",
-                  study->representation, "representation_data_fingerprint", fingerprint, "threads",
-                  psi_threads(cli->ctx), "seconds_of_this_call", seconds, "seconds_of_all_trials",
-                  trial_seconds, "finished_at", (json_int_t)time(NULL));
+                  study->representation, "representation_data_fingerprint", run->fingerprint.hex,
+                  "threads", psi_threads(cli->ctx), "seconds_of_this_call", seconds,
+                  "seconds_of_all_trials", trial_seconds, "finished_at", (json_int_t)time(NULL));
     TRY(base_json_made(cli->ctx, manifest));
     TRY(base_json_save(cli->ctx, path, manifest));
 done:

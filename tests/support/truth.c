@@ -1,6 +1,7 @@
 #include "support/truth.h"
 
 #include "base/context.h"
+#include "cluster/folder.h"
 
 #include <math.h>
 #include <string.h>
@@ -93,9 +94,9 @@ psi_status test_truth_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *n
     psi_status status = PSI_OK;
     psi_clustering *found = NULL;
     psi_run *run = NULL;
+    char *trunk = NULL;
     psi_paths paths;
     const psi_cluster_options options = psi_cluster_defaults();
-    const psi_cluster_step step = {.clusters = count_states(data), .agreement = 1};
     TRY(base_alloc_zero(ctx, 1, sizeof *found, &found));
     found->representation = net;
     net = NULL;
@@ -112,11 +113,14 @@ psi_status test_truth_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *n
     TRY(latent_model(ctx, data, &paths, &found->model));
     TRY(psi_certify(ctx, found->model, 0.5, &paths, 0.5, 0.5, &found->certificate));
     TRY(psi_run_new(ctx, folder, true, &run));
-    TRY(psi_run_watch(run, &step, 1, found->n_observations, found->labels));
+    // a clustering keeps its trunk there while it works; here it is the network itself
+    TRY(cluster_folder_result(run, "trunk.safetensors", &trunk));
+    TRY(psi_net_save(ctx, found->representation, trunk));
     psi_run *whole = run;
     run = NULL;
-    TRY(psi_run_commit(whole, "the truth", data, &options, found, 0));
+    TRY(psi_run_commit(whole, "the truth", data, &options, found));
 done:
+    base_free(ctx, trunk);
     psi_run_discard(run);
     psi_net_free(ctx, net);
     psi_clustering_free(ctx, found);
