@@ -169,6 +169,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
          "the paper's schedule and constants for this task"},
         {"smooth", 0, NULL, CLI_FLAG, &how.smooth,
          "use what trajectories say about labels; on unless --no-smooth"},
+        {"heads", 0, NULL, CLI_FLAG, &how.heads,
+         "keep heads of every refinement, to evaluate it on other data; on unless --no-heads"},
         {"gamma", 0, "G", CLI_REAL, &how.gamma, "discount of the successor features"},
         {"epsilon-reward", 0, "E", CLI_REAL, &how.epsilon_reward,
          "radius of clusters of rewards; 0: half of the smallest difference"},

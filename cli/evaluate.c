@@ -53,6 +53,37 @@ done:
     return status;
 }
 
+// The same on other data: what the heads of each refinement call them, with its own model.
+static psi_status heads_errors(cli_call *cli, const char *folder, const psi_trajectories *data,
+                               const psi_run_result *run, json_t *into)
+{
+    psi_status status = PSI_OK;
+    const size_t n = data->n_observations;
+    int32_t *labels = NULL;
+    psi_mdp *model = NULL;
+    TRY(base_alloc(cli->ctx, run->n_refinements, n * sizeof *labels, &labels));
+    TRY(psi_run_assign(cli->ctx, folder, run, data->observations, labels));
+    for (size_t i = 0; i < run->n_refinements; i++) {
+        char what[32];
+        psi_mdp_free(cli->ctx, model);
+        TRY(psi_run_model(cli->ctx, folder, run, i + 1, &model));
+        for (size_t row = 0; row < n; row++) {
+            if (labels[i * n + row] < (int32_t)model->n_states) continue;
+            status =
+                FAIL(cli->ctx, PSI_EDATA, "%s: heads and latent model %zu disagree", folder, i + 1);
+            goto done;
+        }
+        cli_mark_terminals(data, run, labels + i * n);
+        const psi_paths paths = cli_paths(data, run, labels + i * n, model->n_states);
+        snprintf(what, sizeof what, "refinement %zu", i + 1);
+        TRY(print_errors(cli, what, model, &paths, into));
+    }
+done:
+    psi_mdp_free(cli->ctx, model);
+    base_free(cli->ctx, labels);
+    return status;
+}
+
 static psi_status judge_purity(cli_call *cli, const psi_trajectories *data, const int32_t *labels,
                                size_t n_latent)
 {
@@ -81,8 +112,8 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         .arguments = "RUN FILE",
         .summary = "Measures how well a run predicts the reward sequences of a data set",
         .text =
-            "On the data that the run was made from the final labels are judged, refinement by\n"
-            "refinement; on other data the representation network's.",
+            "Refinement by refinement, and finally: on the data that the run was made from its\n"
+            "labels are judged, on other data those that its networks give.",
         .example = "psifold evaluate run points"};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_run_result *run = NULL;
@@ -96,6 +127,7 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     for (size_t i = 1; own && i <= run->n_refinements; i++) {
         TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
     }
+    if (!own && run->has_heads) TRY(heads_errors(cli, arguments[0], data, run, errors));
     const psi_paths paths = cli_paths(data, run, labels, run->n_latent);
     TRY(print_errors(cli, "final", run->model, &paths, errors));
     TRY(judge_purity(cli, data, labels, run->n_latent));

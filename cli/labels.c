@@ -17,7 +17,18 @@ psi_paths cli_paths(const psi_trajectories *data, const psi_run_result *run, con
                        .terminated = data->terminated};
 }
 
-// The network's labels with the ends of terminated episodes as what they are known to be.
+void cli_mark_terminals(const psi_trajectories *data, const psi_run_result *run, int32_t *labels)
+{
+    if (!run->has_terminal) return;
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        const uint64_t begin = data->episode_offsets[e] + e, end = data->episode_offsets[e + 1] + e;
+        for (uint64_t row = begin; row < end; row++) {
+            if (labels[row] == 0) labels[row] = -1; // the episode went on: it was not terminal
+        }
+        if (data->terminated[e]) labels[end] = 0;
+    }
+}
+
 static psi_status ask_network(cli_call *cli, const psi_run_result *run,
                               const psi_trajectories *data, int32_t *labels)
 {
@@ -27,15 +38,8 @@ static psi_status ask_network(cli_call *cli, const psi_run_result *run,
     }
     const psi_status status =
         psi_clustering_assign(cli->ctx, run->representation, data->observations, labels);
-    if (status != PSI_OK || !run->has_terminal) return status;
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        const uint64_t begin = data->episode_offsets[e] + e, end = data->episode_offsets[e + 1] + e;
-        for (uint64_t row = begin; row < end; row++) {
-            if (labels[row] == 0) labels[row] = -1; // the episode went on: it was not terminal
-        }
-        if (data->terminated[e]) labels[end] = 0;
-    }
-    return PSI_OK;
+    if (status == PSI_OK) cli_mark_terminals(data, run, labels);
+    return status;
 }
 
 psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *data_path,

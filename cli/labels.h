@@ -7,6 +7,9 @@
 psi_paths cli_paths(const psi_trajectories *data, const psi_run_result *run, const int32_t *labels,
                     size_t n_latent);
 
+// A network's labels, with the ends of terminated episodes as what they are known to be.
+void cli_mark_terminals(const psi_trajectories *data, const psi_run_result *run, int32_t *labels);
+
 // The run's own labels if these are the data it was made from (*own, by their fingerprint), else
 // those of its representation network. All three belong to the caller, also on failure (NULL or
 // not).

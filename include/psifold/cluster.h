@@ -45,6 +45,7 @@ typedef struct psi_run psi_run; // a run folder, see below
 typedef struct psi_cluster_options {
     psi_approximator approximator;
     bool split;               // refine strictly inside the old clusters; false: cluster anew
+    bool heads;               // keep heads of every refinement in the run folder
     bool smooth;              // use what trajectories say about labels, beyond the paper
     psi_norm norm;            // of successor features
     double gamma;             // of successor features
@@ -75,8 +76,8 @@ PSI_API psi_cluster_options psi_cluster_defaults(void);
 // trained for so many epochs at a constant learning rate, with cross-entropy alone; clusters are
 // only ever split, by successor features alone; no smoothing, one round, no judgement at the end.
 // `task` is "column-world" or "combination-lock" (PSI_EUSAGE otherwise). The paper does not say
-// what gamma was: 0.6 is where its epsilons tell neighbours apart. One episode in ten is held out
-// all the same.
+// what gamma was: 0.7 and 0.6 are where its epsilons tell neighbours apart with room to spare. One
+// episode in ten is held out all the same.
 PSI_API psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out);
 
 // ---- the certificate
@@ -127,6 +128,7 @@ typedef struct psi_clustering {
     bool judged;       // whether anything is still hidden was asked (not in the paper's schedule)
     double split_gain; // nats per step by which direct predictions still beat the model's
     bool hot;          // … more than chance: the latent states hide something
+    bool has_heads;    // … of every refinement are in the run folder
     double ignored;    // share of the states, at the end
     double smoothed;   // share of the states whose label smoothing changed
     psi_certificate *certificate; // on held-out episodes, of a model made from the others
@@ -207,6 +209,11 @@ PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
 //   certificate.npz             Definition 2 on held-out episodes, per latent state and action
 //   representation.safetensors  the network, unless a table was used
 //   trunk.safetensors           the network on whose features refinement worked, likewise
+//   heads-01.safetensors …      per refinement, a linear map from the trunk's features to its
+//                               clusters: what it would call other observations …
+//   latent-01.npz …             … and its latent model, sparse: offsets (K·A + 1), next (entries),
+//                               probability (entries), reward (K, A). Neither for tables, nor in
+//                               the paper's schedule, where there is no common trunk
 //
 // While the run is under way the folder has a folder checkpoint, from which the run can be resumed
 // after it was interrupted, be it by kill −9: at most the refinement (or the fit of the trunk) that
@@ -252,6 +259,7 @@ typedef struct psi_run_result {
     int32_t *labels;         // (n_observations)
     psi_mdp *model;          // {w_a, M_a}
     psi_net *representation; // NULL for a table
+    bool has_heads;          // of every refinement: psi_run_assign, psi_run_model
 } psi_run_result;
 
 // Every file is checked as hostile input: PSI_EFORMAT or PSI_EDATA with the file's name.
@@ -263,6 +271,17 @@ PSI_API void psi_run_result_free(psi_ctx *ctx, psi_run_result *result);
 // back with psi_array_free.
 PSI_API psi_status psi_run_labels(psi_ctx *ctx, const char *folder, size_t refinement,
                                   size_t n_observations, int32_t **labels);
+
+// What every refinement calls other observations, by its heads: labels (n_refinements, n), in one
+// pass over them. Latent state 0 is never given where it is the terminal one, which is no matter of
+// looks. PSI_EMISSING without heads, PSI_ESHAPE for observations of another shape or type.
+PSI_API psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result *run,
+                                  const psi_observations *observations, int32_t *labels);
+
+// The latent model of refinement i (from 1), as made from the run's own data. *out belongs to the
+// caller.
+PSI_API psi_status psi_run_model(psi_ctx *ctx, const char *folder, const psi_run_result *run,
+                                 size_t refinement, psi_mdp **out);
 
 #ifdef __cplusplus
 }

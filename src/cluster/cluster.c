@@ -2,6 +2,7 @@
 // the end the latent model and the representation network.
 #include <psifold/cluster.h>
 
+#include "base/checked.h"
 #include "base/context.h"
 #include "base/random.h"
 #include "cluster/certificate.h"
@@ -11,6 +12,7 @@
 #include "cluster/polish.h"
 #include "cluster/representation.h"
 #include "cluster/run.h"
+#include "cluster/stages.h"
 #include "cluster/successor.h"
 
 #include <math.h>
@@ -35,6 +37,7 @@ const char *psi_approximator_name(psi_approximator approximator)
 psi_cluster_options psi_cluster_defaults(void)
 {
     return (psi_cluster_options){.smooth = true,
+                                 .heads = true,
                                  .gamma = 0.5,
                                  .filter = 0.0025,
                                  .max_refinements = 25,
@@ -54,12 +57,12 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
     out->smooth = false;
     out->max_rounds = 1;
     out->hidden = 1000;
-    out->gamma = 0.6;
     if (strcmp(task, "column-world") == 0) {
         out->approximator = PSI_APPROXIMATOR_MLP;
         out->batch = 32;
         out->reward_epochs = out->sf_epochs = out->representation_epochs = 5;
         out->learning_rate = 0.005;
+        out->gamma = 0.7; // exactly, neighbouring columns are then 1.31 to 1.35 apart
         out->epsilon_reward = 0.5;
         out->epsilon_sf = 1.0;
         out->filter = 0.01;
@@ -69,6 +72,7 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
         out->reward_epochs = 10;
         out->sf_epochs = out->representation_epochs = 20;
         out->learning_rate = 0.001;
+        out->gamma = 0.6; // 1.17
         out->epsilon_reward = 0.4;
         out->epsilon_sf = 0.8;
         out->filter = 0.0025;
@@ -101,6 +105,7 @@ typedef enum seed_purpose {
     SEED_POLISH = 0x706f6c69,
     SEED_JUDGE = 0x6a756467,
     SEED_REPRESENTATION = 0x72657072,
+    SEED_STAGES = 0x73746167,
 } seed_purpose;
 
 static uint64_t seed_of(const clustering_run *run, seed_purpose purpose, size_t round)
@@ -245,13 +250,16 @@ static psi_status run_round(clustering_run *run, round_result *out)
     const size_t n = run->problem.n_rows, round = run->state.round;
     const size_t last_kick = sizeof KICKS / sizeof KICKS[0] - 1;
     const double spacing = run->problem.rewards.spacing;
+    // what is still hidden may be too rare for the filter
+    const double filter =
+        options->filter / (double)((size_t)1 << base_min(run->state.hot_rounds, 8));
     const refine_options how = {
         .gamma = options->gamma,
         .epsilon_reward = options->epsilon_reward > 0.0 ? options->epsilon_reward / spacing : 0.5,
         .epsilon_sf = options->epsilon_sf,
         .gap_share = 0.75,
         .kick = KICKS[round < last_kick ? round : last_kick],
-        .filter = options->filter,
+        .filter = filter,
         .norm = options->norm,
         .split = options->split,
         .sf_alone = options->paper,
@@ -267,7 +275,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
     out->n_latent = refined->n_latent;
     out->converged = refined->converged;
     if (options->smooth && strcmp(run->approximator.name, "table") != 0) {
-        const polish_options polishing = {.filter = options->filter,
+        const polish_options polishing = {.filter = filter,
                                           .may_lose = 0.05,
                                           .max_rounds = 12,
                                           .seed = seed_of(run, SEED_POLISH, round)};
@@ -311,6 +319,7 @@ static psi_status find_latent_states(clustering_run *run)
             TRY(cluster_compare(run->ctx, run->problem.n_rows, best->labels, best->n_latent,
                                 now.labels, now.n_latent, &agreement, parent));
         }
+        state->hot_rounds += now.test.hot;
         state->stable = agreement > SAME || (exact && now.converged && !now.test.hot);
         if (is_better(&now, best)) {
             const round_result swap = *best;
@@ -441,6 +450,17 @@ done:
     return status;
 }
 
+// Heads of every refinement, for other data than these.
+static psi_status keep_stages(clustering_run *run)
+{
+    const psi_cluster_options *options = run->options;
+    psi_clustering *result = run->result;
+    result->has_heads = options->run && options->heads && run->trunk && !options->paper;
+    if (!result->has_heads) return PSI_OK;
+    return cluster_stages_save(options->run, &run->problem, &run->approximator, result->steps,
+                               result->n_steps, seed_of(run, SEED_STAGES, 0));
+}
+
 static void run_free(clustering_run *run)
 {
     psi_ctx *ctx = run->ctx;
@@ -476,6 +496,7 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     TRY(describe(&run));
     TRY(cluster_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
+    TRY(keep_stages(&run));
     *out = run.result;
     run.result = NULL;
 done:

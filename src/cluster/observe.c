@@ -145,6 +145,19 @@ done:
     return status;
 }
 
+psi_status cluster_inputs_match(psi_ctx *ctx, const cluster_inputs *inputs,
+                                const psi_net_spec *spec)
+{
+    if (psi_shape_size(&inputs->shape) == psi_shape_size(&spec->input) &&
+        inputs->dtype == spec->input_dtype) {
+        return PSI_OK;
+    }
+    return FAIL(ctx, PSI_ESHAPE,
+                "the network was made for %s observations of %zu numbers, these are %s of %zu",
+                psi_dtype_name(spec->input_dtype), psi_shape_size(&spec->input),
+                psi_dtype_name(inputs->dtype), psi_shape_size(&inputs->shape));
+}
+
 void cluster_inputs_free(psi_ctx *ctx, cluster_inputs *inputs)
 {
     base_free(ctx, inputs->mean);

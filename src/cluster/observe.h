@@ -27,6 +27,9 @@ typedef struct cluster_inputs {
 // neither vectors nor images.
 psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
                               cluster_inputs *out);
+// PSI_ESHAPE unless a network of this specification takes them.
+psi_status cluster_inputs_match(psi_ctx *ctx, const cluster_inputs *inputs,
+                                const psi_net_spec *spec);
 void cluster_inputs_free(psi_ctx *ctx, cluster_inputs *inputs);
 
 // Copies the inputs of these rows to out; used by one thread at a time.

@@ -200,18 +200,10 @@ psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
     float *logits = NULL;
     uint64_t *rows = NULL;
     const size_t n = psi_observations_count(observations);
-    const psi_net_spec *spec = psi_net_spec_of(representation);
     const size_t k = psi_net_n_outputs(representation);
+    const psi_net_spec *spec = psi_net_spec_of(representation);
     TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
-    if (psi_shape_size(&inputs.shape) != psi_shape_size(&spec->input) ||
-        inputs.dtype != spec->input_dtype) {
-        status =
-            FAIL(ctx, PSI_ESHAPE,
-                 "the network was made for %s observations of %zu numbers, these are %s of %zu",
-                 psi_dtype_name(spec->input_dtype), psi_shape_size(&spec->input),
-                 psi_dtype_name(inputs.dtype), psi_shape_size(&inputs.shape));
-        goto done;
-    }
+    TRY(cluster_inputs_match(ctx, &inputs, spec));
     TRY(psi_work_new(ctx, representation,
                      &(psi_work_options){.max_batch = BATCH, .predict_only = true}, &work));
     TRY(base_alloc(ctx, BLOCK, k * sizeof *logits, &logits));

@@ -82,6 +82,11 @@ static psi_status save_steps(writing *to, const psi_clustering *found)
         TRY(write_step(ctx, file, &found->steps[i], i + 1));
         snprintf(name, sizeof name, "clusters-%02zu.npy", i + 1); // there since that refinement
         TRY(add_name(to, name));
+        if (!found->has_heads) continue;
+        snprintf(name, sizeof name, "heads-%02zu.safetensors", i + 1); // likewise
+        TRY(add_name(to, name));
+        snprintf(name, sizeof name, "latent-%02zu.npz", i + 1);
+        TRY(add_name(to, name));
     }
     status = base_output_commit(file);
     file = NULL;
@@ -154,7 +159,7 @@ static json_t *manifest_options(const psi_cluster_options *options)
 {
     return json_pack(
         "{s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:f, s:b, s:I, s:I, s:I, s:I}",
+        "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I}",
         "approximator", psi_approximator_name(options->approximator), "split", options->split,
         "smooth", options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma",
         options->gamma, "epsilon_reward", options->epsilon_reward, "epsilon_sf",
@@ -164,8 +169,8 @@ static json_t *manifest_options(const psi_cluster_options *options)
         (json_int_t)options->hidden, "trunk_steps", (json_int_t)options->trunk_steps, "head_steps",
         (json_int_t)options->head_steps, "representation_steps",
         (json_int_t)options->representation_steps, "shift", (json_int_t)options->shift,
-        "learning_rate", options->learning_rate, "paper", options->paper, "batch",
-        (json_int_t)options->batch, "reward_epochs", (json_int_t)options->reward_epochs,
+        "learning_rate", options->learning_rate, "heads", options->heads, "paper", options->paper,
+        "batch", (json_int_t)options->batch, "reward_epochs", (json_int_t)options->reward_epochs,
         "sf_epochs", (json_int_t)options->sf_epochs, "representation_epochs",
         (json_int_t)options->representation_epochs);
 }

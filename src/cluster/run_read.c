@@ -78,6 +78,11 @@ static psi_status load_manifest(psi_ctx *ctx, const char *folder, psi_run_result
         status = FAIL(ctx, PSI_EFORMAT, "%s: gamma %g is not below 1", path, out->gamma);
         goto done;
     }
+    const json_t *files = json_object_get(manifest, "files");
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const char *name = json_string_value(json_array_get(files, i));
+        out->has_heads |= name && strcmp(name, "heads-01.safetensors") == 0;
+    }
     out->has_terminal = json_is_true(json_object_get(found, "has_terminal"));
     *has_network = strcmp(approximator, "table") != 0;
     TRY(manifest_number(ctx, path, found, "latent_states", MAX_LATENT, &out->n_latent));

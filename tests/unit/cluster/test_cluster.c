@@ -193,6 +193,28 @@ static void a_run_folder_goes_out_and_in(void **state)
     int32_t *labels;
     assert_ok(ctx, psi_run_labels(ctx, path, 1, data->n_observations, &labels));
     psi_array_free(ctx, labels);
+
+    // every refinement's heads say what it would call these observations, and its model fits them
+    const size_t n = data->n_observations;
+    int32_t *calls;
+    assert_true(read->has_heads);
+    assert_ok(ctx, base_alloc(ctx, read->n_refinements, n * sizeof *calls, &calls));
+    assert_ok(ctx, psi_run_assign(ctx, path, read, data->observations, calls));
+    for (size_t i = 0; i < read->n_refinements; i++) {
+        psi_mdp *model;
+        assert_ok(ctx, psi_run_model(ctx, path, read, i + 1, &model));
+        assert_int_equal(model->n_states, found->steps[i].clusters);
+        for (size_t row = 0; row < n; row++) {
+            assert_in_range(calls[i * n + row], 1, model->n_states - 1); // 0 is the end
+        }
+        psi_mdp_free(ctx, model);
+    }
+    base_free(ctx, calls);
+    const psi_array lie = {"offsets", PSI_INT64, {1, {2}}, (const int64_t[]){0, 1 << 20}};
+    assert_ok(ctx, psi_arrays_save(ctx, test_path(folder, "run/latent-01.npz"), &lie, 1));
+    psi_mdp *none;
+    assert_status(ctx, psi_run_model(ctx, path, read, 1, &none), PSI_EDATA);
+    assert_null(none);
     psi_run_result_free(ctx, read);
 
     // damage: a label that no latent state has
