@@ -11,6 +11,7 @@
 // The whole numbers of a state, in the order in which state.npz holds them, and the others.
 enum {
     ROUND,
+    HOT_ROUNDS,
     STABLE,
     STEPS,
     FIRST_STEP,
@@ -66,6 +67,7 @@ static psi_status save_state(psi_run *run, const cluster_problem *problem, const
     double *steps = NULL;
     const int64_t counters[COUNTERS] = {
         [ROUND] = (int64_t)state->round,
+        [HOT_ROUNDS] = (int64_t)state->hot_rounds,
         [STABLE] = state->stable,
         [STEPS] = (int64_t)at->n_steps,
         [FIRST_STEP] = (int64_t)at->first_step,
@@ -199,7 +201,8 @@ static bool counters_make_sense(const int64_t *counters, size_t max_latent)
     }
     return counters[STEPS] >= 1 && counters[STEPS] <= MOST_STEPS &&
            counters[FIRST_STEP] <= counters[STEPS] && counters[ROUND] <= MOST_STEPS &&
-           counters[LATENT] >= 1 && counters[LATENT] <= most && counters[BEST_LATENT] <= most &&
+           counters[HOT_ROUNDS] <= counters[ROUND] && counters[LATENT] >= 1 &&
+           counters[LATENT] <= most && counters[BEST_LATENT] <= most &&
            counters[BEST_CLUSTER] < (counters[BEST_LATENT] > 0 ? counters[BEST_LATENT] : 1) &&
            (counters[BEST_LATENT] > 0) == (counters[ROUND] > 0) &&
            (counters[ROUND] > 0 || counters[UNDER_WAY] == 1);
@@ -319,6 +322,7 @@ psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
         goto done;
     }
     state->round = (size_t)counters[ROUND];
+    state->hot_rounds = (size_t)counters[HOT_ROUNDS];
     state->stable = counters[STABLE] != 0;
     if (numbers[SECONDS] > 0.0) run->spent = numbers[SECONDS];
     TRY(load_steps(run, path, counters, max_latent, &state->refinement));

@@ -2,6 +2,7 @@
 // the end the latent model and the representation network.
 #include <psifold/cluster.h>
 
+#include "base/checked.h"
 #include "base/context.h"
 #include "base/random.h"
 #include "cluster/certificate.h"
@@ -249,13 +250,16 @@ static psi_status run_round(clustering_run *run, round_result *out)
     const size_t n = run->problem.n_rows, round = run->state.round;
     const size_t last_kick = sizeof KICKS / sizeof KICKS[0] - 1;
     const double spacing = run->problem.rewards.spacing;
+    // what is still hidden may be too rare for the filter
+    const double filter =
+        options->filter / (double)((size_t)1 << base_min(run->state.hot_rounds, 8));
     const refine_options how = {
         .gamma = options->gamma,
         .epsilon_reward = options->epsilon_reward > 0.0 ? options->epsilon_reward / spacing : 0.5,
         .epsilon_sf = options->epsilon_sf,
         .gap_share = 0.75,
         .kick = KICKS[round < last_kick ? round : last_kick],
-        .filter = options->filter,
+        .filter = filter,
         .norm = options->norm,
         .split = options->split,
         .sf_alone = options->paper,
@@ -271,7 +275,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
     out->n_latent = refined->n_latent;
     out->converged = refined->converged;
     if (options->smooth && strcmp(run->approximator.name, "table") != 0) {
-        const polish_options polishing = {.filter = options->filter,
+        const polish_options polishing = {.filter = filter,
                                           .may_lose = 0.05,
                                           .max_rounds = 12,
                                           .seed = seed_of(run, SEED_POLISH, round)};
@@ -315,6 +319,7 @@ static psi_status find_latent_states(clustering_run *run)
             TRY(cluster_compare(run->ctx, run->problem.n_rows, best->labels, best->n_latent,
                                 now.labels, now.n_latent, &agreement, parent));
         }
+        state->hot_rounds += now.test.hot;
         state->stable = agreement > SAME || (exact && now.converged && !now.test.hot);
         if (is_better(&now, best)) {
             const round_result swap = *best;
