@@ -129,6 +129,7 @@ static void show_progress(void *user, const psi_progress *progress)
 {
     static const double LINE_EVERY = 10.0; // seconds, where there is no terminal
     cli_call *cli = user;
+    if (cli->listen) cli->listen(cli->listener, progress);
     if (cli->quiet) return;
     const bool finished = progress->done == progress->total;
     if (cli->on_terminal) {

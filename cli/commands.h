@@ -15,6 +15,9 @@
     X("assign", "latent states for other observations", cli_assign)                                \
     X("export", "the representation network as ONNX or safetensors", cli_export)                   \
     X("plan", "values and the best actions of the latent states", cli_plan)                        \
+    X("report", "a page to look at: what was found, and what is inside each latent state",         \
+      cli_report)                                                                                  \
+    X("reproduce", "the paper's figures and claims, beside what comes out here", cli_reproduce)    \
     X("bench", "the measured figures, on this machine", cli_bench)
 
 #define X(name, summary, function) cli_run function;

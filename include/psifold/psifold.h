@@ -9,5 +9,6 @@
 #include <psifold/env.h>
 #include <psifold/mdp.h>
 #include <psifold/nn.h>
+#include <psifold/report.h>
 
 #endif

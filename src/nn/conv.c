@@ -140,6 +140,7 @@ psi_status nn_plan_init(psi_ctx *ctx, const nn_conv *conv, const nn_kernels *ker
     plan->algorithm = conv->stem ? NN_STEM : NN_DIRECT;
     plan->sub_batch = conv->stem ? 64 : direct_rows(conv);
     if (!exact && nn_reduced_plan(plan)) plan->algorithm = NN_REDUCED;
+    if (!exact && nn_halved_plan(plan)) plan->algorithm = NN_HALVED;
     // as even as can be: 130 rows are 44 + 43 + 43, not 64 + 64 + 2
     rows = base_max(rows, 1);
     const size_t parts = (rows + plan->sub_batch - 1) / plan->sub_batch;
@@ -147,7 +148,7 @@ psi_status nn_plan_init(psi_ctx *ctx, const nn_conv *conv, const nn_kernels *ker
     if (plan->algorithm == NN_DIRECT) {
         TRY(make_tables(ctx, plan));
         if (backward) TRY(nn_alloc_large(ctx, conv->n_weights, sizeof(real), &plan->transposed));
-    } else if (plan->algorithm == NN_REDUCED) {
+    } else if (plan->algorithm != NN_STEM) {
         TRY(nn_alloc_large(ctx, plan->n_prepared, sizeof(real), &plan->prepared));
         if (backward) TRY(nn_alloc_large(ctx, plan->n_prepared, sizeof(real), &plan->transposed));
     }
@@ -167,6 +168,7 @@ void nn_plan_free(psi_ctx *ctx, nn_plan *plan)
 
 size_t nn_plan_scratch(const nn_plan *plan)
 {
+    if (plan->algorithm == NN_HALVED) return nn_halved_scratch(plan);
     if (plan->algorithm != NN_REDUCED) return 0;
     const nn_conv *conv = plan->conv;
     const size_t blocks = base_max(conv->in_blocks, conv->out_blocks);
@@ -188,14 +190,30 @@ static void transpose_squares(const nn_plan *plan, const real *from, size_t sets
     }
 }
 
+// U of the squares first … end
+static void prepare_points(const nn_plan *plan, const real *weights, size_t first, size_t end)
+{
+    const nn_kernels *kernels = plan->kernels;
+    const size_t set = plan->conv->out_blocks * plan->conv->in_blocks * NN_SQUARE;
+    const size_t n_points = plan->side * plan->side;
+    const real *src[9];
+    real *dst[NN_MAX_POINTS];
+    for (size_t t = 0; t < 9; t++) src[t] = weights + t * set + first * NN_SQUARE;
+    for (size_t p = 0; p < n_points; p++) dst[p] = plan->prepared + p * set + first * NN_SQUARE;
+    nn_transform *transform = plan->side == 3   ? kernels->pair_weights
+                              : plan->side == 5 ? kernels->half_weights
+                                                : kernels->weights;
+    transform(src, dst, (end - first) * NN_SQUARE, false);
+}
+
 void nn_plan_prepare(const nn_plan *plan, const real *weights, bool backward, int thread,
                      int threads)
 {
     if (plan->algorithm == NN_STEM) return;
     size_t first, end;
     base_slice(plan->conv->out_blocks * plan->conv->in_blocks, thread, threads, &first, &end);
-    if (plan->algorithm == NN_REDUCED) {
-        nn_reduced_prepare(plan, weights, first, end);
+    if (plan->prepared) {
+        prepare_points(plan, weights, first, end);
         if (backward) {
             transpose_squares(plan, plan->prepared, plan->side * plan->side, first, end);
         }
@@ -204,33 +222,54 @@ void nn_plan_prepare(const nn_plan *plan, const real *weights, bool backward, in
     }
 }
 
-// The same on maps that are only in cache.
-static void do_after(const nn_plan *plan, nn_maps y, const nn_after_conv *after, size_t rows)
+nn_tile_after nn_tile_after_of(const nn_after_conv *after, size_t block, const real *const *skip)
 {
-    const nn_kernels *kernels = plan->kernels;
+    const size_t c = block * NN_BLOCK;
+    nn_tile_after tile = {.relu = after->relu, .skip = after->skip.data ? skip : NULL};
+    if (after->bias) tile.bias = after->bias + c;
+    return tile;
+}
+
+nn_tile_gradient nn_tile_gradient_of(const nn_out_gradient *d_y, size_t block, const real *const *g,
+                                     const real *const *y)
+{
+    const size_t c = block * NN_BLOCK;
+    if (!d_y->a) return (nn_tile_gradient){.g = g};
+    return (nn_tile_gradient){g, y, d_y->a + c, d_y->b + c, d_y->c + c};
+}
+
+// What comes after, on maps that are in cache.
+static void add_moments(const nn_plan *plan, nn_maps y, const nn_after_conv *after, size_t rows)
+{
     const size_t pixels = nn_out_pixels(plan->conv);
     for (size_t block = 0; block < plan->conv->out_blocks; block++) {
-        const size_t c = block * NN_BLOCK;
-        real *at = nn_at(y, pixels, block, 0);
-        if (after->sums) {
-            kernels->moments(at, y.plane, pixels, rows, after->shift + c, &after->sums[block]);
-        }
-        if (after->bias) {
-            const real *skip = after->skip.data ? nn_at(after->skip, pixels, block, 0) : NULL;
-            kernels->add_bias(at, after->bias + c, skip, y.plane, pixels, rows, after->relu);
-        }
+        plan->kernels->moments(nn_at(y, pixels, block, 0), y.plane, pixels, rows,
+                               after->shift + block * NN_BLOCK, &after->sums[block]);
+    }
+}
+
+static void add_bias(const nn_plan *plan, nn_maps y, const nn_after_conv *after, size_t rows)
+{
+    const size_t pixels = nn_out_pixels(plan->conv);
+    for (size_t block = 0; block < plan->conv->out_blocks; block++) {
+        const real *skip = after->skip.data ? nn_at(after->skip, pixels, block, 0) : NULL;
+        plan->kernels->add_bias(nn_at(y, pixels, block, 0), after->bias + block * NN_BLOCK, skip,
+                                y.plane, pixels, rows, after->relu);
     }
 }
 
 void nn_conv_forward(const nn_plan *plan, const nn_scratch *scratch, const real *weights, nn_maps x,
                      nn_maps y, const nn_after_conv *after, size_t rows)
 {
+    const bool fused = plan->algorithm == NN_REDUCED || plan->algorithm == NN_HALVED;
     switch (plan->algorithm) {
     case NN_STEM: nn_stem_forward(plan, weights, x, y, rows); break;
     case NN_DIRECT: nn_direct_forward(plan, weights, x, y, rows); break;
-    case NN_REDUCED: nn_reduced_forward(plan, scratch, x, y, after, rows); return;
+    case NN_REDUCED: nn_reduced_forward(plan, scratch, x, y, after, rows); break;
+    case NN_HALVED: nn_halved_forward(plan, scratch, x, y, after, rows); break;
     }
-    do_after(plan, y, after, rows);
+    if (after->sums) add_moments(plan, y, after, rows);
+    if (after->bias && !fused) add_bias(plan, y, after, rows);
 }
 
 // The gradient as maps of their own, unless it is that already.
@@ -254,18 +293,34 @@ void nn_conv_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x,
                       const nn_out_gradient *d_y, nn_maps d_x, bool add_x, real *d_weights,
                       bool add_weights, size_t rows)
 {
-    if (plan->algorithm == NN_REDUCED) {
+    switch (plan->algorithm) {
+    case NN_STEM:
+        nn_stem_backward(plan, x, through_norm(plan, scratch, d_y, rows), d_weights, add_weights,
+                         rows);
+        break;
+    case NN_DIRECT:
+        nn_direct_backward(plan, x, through_norm(plan, scratch, d_y, rows), d_x, add_x, d_weights,
+                           add_weights, rows);
+        break;
+    case NN_REDUCED:
         nn_reduced_backward(plan, scratch, x, d_y, d_x, add_x, add_weights, rows);
-        return;
+        break;
+    case NN_HALVED: nn_halved_backward(plan, scratch, x, d_y, d_x, add_x, add_weights, rows); break;
     }
-    const nn_maps gradient = through_norm(plan, scratch, d_y, rows);
-    if (plan->algorithm == NN_STEM)
-        nn_stem_backward(plan, x, gradient, d_weights, add_weights, rows);
-    else
-        nn_direct_backward(plan, x, gradient, d_x, add_x, d_weights, add_weights, rows);
 }
 
 void nn_conv_backward_finish(const nn_plan *plan, const nn_scratch *scratch, real *d_weights)
 {
-    if (plan->algorithm == NN_REDUCED) nn_reduced_finish(plan, scratch, d_weights);
+    if (!plan->prepared) return;
+    const nn_kernels *kernels = plan->kernels;
+    const size_t set = plan->conv->out_blocks * plan->conv->in_blocks * NN_SQUARE;
+    const size_t n_points = plan->side * plan->side;
+    const real *src[NN_MAX_POINTS];
+    real *dst[9];
+    for (size_t p = 0; p < n_points; p++) src[p] = scratch->points + p * set;
+    for (size_t t = 0; t < 9; t++) dst[t] = d_weights + t * set;
+    nn_transform *transform = plan->side == 3   ? kernels->pair_weights_backward
+                              : plan->side == 5 ? kernels->half_weights_backward
+                                                : kernels->weights_backward;
+    transform(src, dst, set, false);
 }

@@ -46,7 +46,7 @@ void nn_conv_export(const nn_conv *conv, const real *weights, const real *dead, 
 // Multiplications of one image that do not meet padding.
 double nn_conv_useful(const nn_conv *conv);
 
-typedef enum nn_algorithm { NN_STEM, NN_DIRECT, NN_REDUCED } nn_algorithm;
+typedef enum nn_algorithm { NN_STEM, NN_DIRECT, NN_REDUCED, NN_HALVED } nn_algorithm;
 
 // One side of a map cut into tiles: fours first, then a three, then a two.
 typedef struct nn_tiling {
@@ -66,11 +66,11 @@ typedef struct nn_plan {
 
     // reduced
     nn_tiling down, across;
-    size_t side;  // points on a side: 6 or 3
+    size_t side;  // points of the weights on a side: 6, or 3, or 5 if halved
     size_t strip; // rows of tiles that are worked on at once
     size_t slots; // rows of V and M for one row of the batch
 
-    real *prepared;    // reduced: U [point][C_out/16][C_in/16][16][16]
+    real *prepared;    // reduced and halved: U [point][C_out/16][C_in/16][16][16]
     real *transposed;  // W or U with both block and blocks transposed, for the backward pass
     size_t n_prepared; // numbers in U
 } nn_plan;
@@ -98,11 +98,11 @@ size_t nn_plan_scratch(const nn_plan *plan);
 void nn_plan_prepare(const nn_plan *plan, const real *weights, bool backward, int thread,
                      int threads);
 
-// What is done with y as soon as it is computed; NULL leaves a part out.
+// What is done with y as soon as it is computed: one of the two, or nothing.
 typedef struct nn_after_conv {
-    nn_sums *sums; // one for each block: += Σ (y − shift), Σ (y − shift)²
+    nn_sums *sums; // one for each block: += Σ (y − shift), Σ (y − shift)²; or NULL
     const real *shift;
-    const real *bias; // y ← f(y + bias + skip), f = ReLU or identity
+    const real *bias; // y ← f(y + bias + skip), f = ReLU or identity; or NULL
     nn_maps skip;
     bool relu;
 } nn_after_conv;
@@ -132,13 +132,23 @@ void nn_stem_forward(const nn_plan *plan, const real *weights, nn_maps x, nn_map
 void nn_stem_backward(const nn_plan *plan, nn_maps x, nn_maps d_y, real *d_weights,
                       bool add_weights, size_t rows);
 bool nn_reduced_plan(nn_plan *plan);
-void nn_reduced_prepare(const nn_plan *plan, const real *weights, size_t first, size_t end);
 void nn_reduced_forward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x, nn_maps y,
                         const nn_after_conv *after, size_t rows);
 void nn_reduced_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x,
                          const nn_out_gradient *d_y, nn_maps d_x, bool add_x, bool add_weights,
                          size_t rows);
-void nn_reduced_finish(const nn_plan *plan, const nn_scratch *scratch, real *d_weights);
+bool nn_halved_plan(nn_plan *plan);
+size_t nn_halved_scratch(const nn_plan *plan);
+void nn_halved_forward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x, nn_maps y,
+                       const nn_after_conv *after, size_t rows);
+void nn_halved_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x,
+                        const nn_out_gradient *d_y, nn_maps d_x, bool add_x, bool add_weights,
+                        size_t rows);
+
+// One block's part of these, on planes that the caller fills in.
+nn_tile_after nn_tile_after_of(const nn_after_conv *after, size_t block, const real *const *skip);
+nn_tile_gradient nn_tile_gradient_of(const nn_out_gradient *d_y, size_t block, const real *const *g,
+                                     const real *const *y);
 
 // Packed images: [y][row][(x + pad) · C + c], rows of this many numbers, zero where x is outside.
 size_t nn_stem_row(const nn_conv *conv);

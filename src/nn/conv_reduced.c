@@ -107,32 +107,6 @@ bool nn_reduced_plan(nn_plan *plan)
     return true;
 }
 
-void nn_reduced_prepare(const nn_plan *plan, const real *weights, size_t first, size_t end)
-{
-    const nn_kernels *kernels = plan->kernels;
-    const size_t set = plan->conv->out_blocks * plan->conv->in_blocks * NN_SQUARE;
-    const size_t n_points = plan->side * plan->side;
-    const real *src[9];
-    real *dst[NN_MAX_POINTS];
-    for (size_t t = 0; t < 9; t++) src[t] = weights + t * set + first * NN_SQUARE;
-    for (size_t p = 0; p < n_points; p++) dst[p] = plan->prepared + p * set + first * NN_SQUARE;
-    (plan->side == 3 ? kernels->pair_weights : kernels->weights)(src, dst,
-                                                                 (end - first) * NN_SQUARE, false);
-}
-
-void nn_reduced_finish(const nn_plan *plan, const nn_scratch *scratch, real *d_weights)
-{
-    const nn_kernels *kernels = plan->kernels;
-    const size_t set = plan->conv->out_blocks * plan->conv->in_blocks * NN_SQUARE;
-    const size_t n_points = plan->side * plan->side;
-    const real *src[NN_MAX_POINTS];
-    real *dst[9];
-    for (size_t p = 0; p < n_points; p++) src[p] = scratch->points + p * set;
-    for (size_t t = 0; t < 9; t++) dst[t] = d_weights + t * set;
-    (plan->side == 3 ? kernels->pair_weights_backward : kernels->weights_backward)(src, dst, set,
-                                                                                   false);
-}
-
 // Some rows of tiles of some rows of the batch: what V and M hold at one time.
 typedef struct piece {
     const nn_plan *plan;
@@ -239,11 +213,7 @@ static void transform_outputs(const piece *s, nn_maps y, const nn_after_conv *af
     const size_t blocks = s->plan->conv->out_blocks;
     real *from[NN_MAX_POINTS], *to[NN_MAX_POINTS], *skip[NN_MAX_POINTS];
     for (size_t block = 0; block < blocks; block++) {
-        const size_t c = block * NN_BLOCK;
-        const nn_tile_after tile_after = {
-            after->sums ? &after->sums[block] : NULL, after->sums ? after->shift + c : NULL,
-            after->bias ? after->bias + c : NULL,
-            after->skip.data ? (const real *const *)skip : NULL, after->relu};
+        const nn_tile_after tile_after = nn_tile_after_of(after, block, (const real *const *)skip);
         for (size_t down = s->first; down < s->end; down++) {
             for (size_t across = 0; across < s->plan->across.n; across++) {
                 point_planes(s, s->scratch->m, blocks, block, down, across, from);
@@ -262,12 +232,8 @@ static void transform_outputs_backward(const piece *s, const nn_out_gradient *d_
     const size_t blocks = s->plan->conv->out_blocks;
     real *g[NN_MAX_POINTS], *y[NN_MAX_POINTS], *to[NN_MAX_POINTS];
     for (size_t block = 0; block < blocks; block++) {
-        nn_tile_gradient from = {.g = (const real *const *)g};
-        if (d_y->a) {
-            const size_t c = block * NN_BLOCK;
-            from = (nn_tile_gradient){from.g, (const real *const *)y, d_y->a + c, d_y->b + c,
-                                      d_y->c + c};
-        }
+        const nn_tile_gradient from =
+            nn_tile_gradient_of(d_y, block, (const real *const *)g, (const real *const *)y);
         for (size_t down = s->first; down < s->end; down++) {
             for (size_t across = 0; across < s->plan->across.n; across++) {
                 output_planes(s, d_y->g, block, down, across, g);

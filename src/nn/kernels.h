@@ -25,13 +25,11 @@ typedef struct nn_sums {
     double first[NN_BLOCK], second[NN_BLOCK];
 } nn_sums;
 
-// What is done with the outputs of a block while they are in registers; NULL leaves a part out:
-//     sums += Σ (y − shift), Σ (y − shift)²      y ← f(y + bias + skip), f = ReLU or identity
+// What is done with the outputs of a block while they are in registers:
+//     y ← f(y + bias + skip), f = ReLU or identity
 typedef struct nn_tile_after {
-    nn_sums *sums;
-    const real *shift;
-    const real *bias;
-    const real *const *skip; // planes, as of y
+    const real *bias;        // NULL: nothing
+    const real *const *skip; // planes, as of y, or NULL
     bool relu;
 } nn_tile_after;
 
@@ -96,6 +94,12 @@ typedef struct nn_kernels {
     nn_tile_transforms tile[NN_TILE_KINDS][NN_TILE_KINDS]; // [down][across]
     nn_transform *weights, *weights_backward;              // 3×3 ↔ 6×6 points
     nn_transform *pair_weights, *pair_weights_backward;    // 3×3 ↔ 3×3 points
+
+    // the same for a stride of 2 from 7×7 to 4×4 (conv_halved.c): four phases of pixels
+    nn_transform *half_input[4], *half_input_backward[4];
+    nn_output_transform *half_output;
+    nn_gradient_transform *half_output_backward;
+    nn_transform *half_weights, *half_weights_backward; // 3×3 ↔ 5×5
 
     // All below work on `pixels` planes of one block, `rows` rows each.
 

@@ -212,6 +212,59 @@ class Command(unittest.TestCase):
         (run_folder / "manifest.json").write_text('{"data": 3}')
         self.refuse(5, "manifest", "evaluate", run_folder, fresh)
 
+    def test_a_run_is_reported_and_damage_is_named(self):
+        data = self.generate("column-world", "--episodes", 100)
+        run_folder, page = self.path / "run", self.path / "report.html"
+        self.succeed("cluster", data, "-o", run_folder, "--quiet")
+        made = json.loads(self.succeed("report", run_folder, "-o", page, "--json").stdout)
+        self.assertTrue(made["finished"] and made["trusted"] and made["pictures"])
+        self.assertEqual((made["latent_states"], made["refinements"]), (4, 3))
+        self.assertEqual(made["bytes"], page.stat().st_size)
+        self.assertLess(made["sequence_error"], 1e-9)
+        self.assertGreater(made["zero_baseline"], 0.01)
+        text = page.read_text()
+        for address in ("http:", "https:", "//fonts", "<link", "@import"):
+            self.assertNotIn(address, text)
+        self.refuse(2, "exists already", "report", run_folder, "-o", page)
+        self.refuse(4, "no such folder", "report", self.path / "nowhere", "-o", self.path / "x")
+        self.refuse(10, "not the folder of a run", "report", data, "-o", self.path / "x")
+        data.rename(self.path / "moved")
+        result = self.succeed("report", run_folder, "-o", page, "--replace")
+        self.assertIn("no observations are shown", result.stdout)
+        self.succeed("report", run_folder, self.path / "moved", "-o", page, "--replace")
+        (run_folder / "latent.npz").unlink()
+        result = self.succeed("report", run_folder, self.path / "moved", "-o", page, "--replace")
+        self.assertIn("interrupted", result.stdout)
+        self.assertFalse((self.path / "x").exists())
+
+    def test_a_figure_of_the_paper_is_reproduced_once(self):
+        output = self.path / "results"
+        made = json.loads(self.succeed("reproduce", "column-world", "-o", output, "--quiet",
+                                       "--episodes", 300, "--json").stdout)
+        study = made["studies"][0]
+        self.assertEqual(study["clusters"], [1, 2, 3, 4])
+        self.assertTrue(all(claim["holds"] for claim in study["claims"]))
+        folder = output / "column-world" / "quick"
+        for figure in study["figures"]:
+            for ending in (".svg", "-dark.svg", ".png", ".dat", ".gp"):
+                self.assertGreater((folder / (figure["name"] + ending)).stat().st_size, 100)
+        self.assertIn("Every column is one latent state", pathlib.Path(made["page"]).read_text())
+        before = (folder / "results.json").stat().st_mtime_ns
+        again = self.succeed("reproduce", "column-world", "-o", output)
+        self.assertIn("finished before", again.stdout)
+        self.assertEqual((folder / "results.json").stat().st_mtime_ns, before)
+        # a study that stopped on the way goes on: what is there is kept
+        (folder / "results.json").unlink()
+        kept = (folder / "run" / "manifest.json").stat().st_mtime_ns
+        self.assertIn("clustered before",
+                      self.succeed("reproduce", "column-world", "-o", output).stdout)
+        self.assertEqual((folder / "run" / "manifest.json").stat().st_mtime_ns, kept)
+        presets = json.loads(self.succeed("reproduce", "--show-options", "--json").stdout)["presets"]
+        self.assertEqual(presets["table-1 combination-lock"]["epsilon_sf"], 0.8)
+        self.assertEqual(presets["table-1 column-world"]["learning_rate"], 0.005)
+        self.refuse(2, "column-world", "reproduce", "-o", output)
+        self.refuse(2, "column-world", "reproduce", "figure-1", "-o", output)
+
     def test_completion_knows_commands_and_options(self):
         script = pathlib.Path(__file__).parents[2] / "completions" / "psifold.bash"
         folder = os.path.dirname(PSIFOLD)

@@ -1,0 +1,185 @@
+// psifold reproduce: the paper's figures, each by one command.
+#include "cli/reproduce.h"
+#include "cli/commands.h"
+
+#include "base/file.h"
+#include "base/progress.h"
+
+#include <string.h>
+
+static const study_entry STUDIES[] = {
+    {"column-world", "figure 1", "the exact method on a grid where only the column matters",
+     study_column_world},
+    {"point-column-world", "figure 4", "the same grid seen as random points, with a network",
+     study_point_column_world},
+    {"combination-lock", "figure 5", "a lock seen as images of digits, one dial of which is broken",
+     study_combination_lock},
+};
+
+static const study_entry *find_study(const char *name)
+{
+    for (size_t i = 0; i < CLI_COUNT(STUDIES); i++) {
+        if (strcmp(name, STUDIES[i].name) == 0) return &STUDIES[i];
+    }
+    return NULL;
+}
+
+static psi_status run_study(study *of, const study_entry *entry)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL, *page = NULL;
+    of->name = entry->name;
+    if (study_has(of, "results.json")) {
+        cli_print(of->cli, "%s (%s): finished before, in %s", entry->name, entry->figure,
+                  of->folder);
+        return PSI_OK;
+    }
+    cli_print(of->cli, "%s (%s): %s", entry->name, entry->figure, entry->what);
+    fflush(stdout);
+    const double started = base_seconds();
+    TRY(base_make_folders(of->cli->ctx, of->folder));
+    of->results = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:[], s:[], s:[]}", "study",
+                            entry->name, "figure", entry->figure, "psifold", psi_version(), "scale",
+                            of->scale_name, "seed", (json_int_t)of->cli->seed, "constants",
+                            of->constants, "claims", "figures", "files");
+    TRY(base_json_made(of->cli->ctx, of->results));
+    TRY(entry->run(of));
+    TRY(study_set(of, "seconds", json_real(base_seconds() - started)));
+    TRY(study_path(of, "results.json", &path));
+    TRY(base_json_save(of->cli->ctx, path, of->results));
+    TRY(study_path(of, "index.html", &page));
+    TRY(psi_report_studies(of->cli->ctx, page, entry->name, 1, (const char *const[]){of->folder}));
+done:
+    json_decref(of->results);
+    of->results = NULL;
+    base_free(of->cli->ctx, page);
+    base_free(of->cli->ctx, path);
+    return status;
+}
+
+static psi_status folder_of(cli_call *cli, const char *output, const char *name, const char *scale,
+                            char **out)
+{
+    psi_status status = PSI_OK;
+    char *middle = NULL;
+    TRY(base_join(cli->ctx, output, name, &middle));
+    TRY(base_join(cli->ctx, middle, scale, out));
+done:
+    base_free(cli->ctx, middle);
+    return status;
+}
+
+// What the studies came to, for --json and at the end of the text.
+static psi_status summarise(cli_call *cli, const char *const *folders, size_t n)
+{
+    psi_status status = PSI_OK;
+    json_t *studies = json_array(), *results = NULL;
+    char *path = NULL;
+    for (size_t i = 0; i < n; i++) {
+        TRY(base_join(cli->ctx, folders[i], "results.json", &path));
+        TRY(base_json_load(cli->ctx, path, 1 << 22, &results));
+        size_t at;
+        json_t *claim;
+        json_array_foreach(json_object_get(results, "claims"), at, claim)
+        {
+            const char *words = json_string_value(json_object_get(claim, "claim")),
+                       *ours = json_string_value(json_object_get(claim, "ours"));
+            cli_print(cli, "  %-5s %s: %s",
+                      json_is_true(json_object_get(claim, "holds")) ? "yes" : "no",
+                      words ? words : "", ours ? ours : "");
+        }
+        json_array_append_new(studies, results);
+        results = NULL;
+        base_free(cli->ctx, path);
+        path = NULL;
+    }
+    status = cli_set(cli, "studies", json_incref(studies));
+done:
+    json_decref(results);
+    json_decref(studies);
+    base_free(cli->ctx, path);
+    return status;
+}
+
+static psi_status run_studies(cli_call *cli, study *of, const char *what, const char *output)
+{
+    psi_status status = PSI_OK;
+    char *folders[CLI_COUNT(STUDIES)] = {0}, *page = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < CLI_COUNT(STUDIES); i++) {
+        if (strcmp(what, "all") != 0 && strcmp(what, STUDIES[i].name) != 0) continue;
+        TRY(folder_of(cli, output, STUDIES[i].name, of->scale_name, &folders[n]));
+        of->folder = folders[n++];
+        TRY(run_study(of, &STUDIES[i]));
+    }
+    TRY(summarise(cli, (const char *const *)folders, n));
+    if (n > 1) {
+        char title[64], name[64];
+        snprintf(title, sizeof title, "The paper, at %s scale", of->scale_name);
+        snprintf(name, sizeof name, "%s.html", of->scale_name);
+        TRY(base_join(cli->ctx, output, name, &page));
+        TRY(psi_report_studies(cli->ctx, page, title, n, (const char *const *)folders));
+    } else {
+        TRY(base_join(cli->ctx, folders[0], "index.html", &page));
+    }
+    cli_print(cli, "%s", page);
+    TRY(cli_set(cli, "page", json_string(page)));
+done:
+    base_free(cli->ctx, page);
+    for (size_t i = 0; i < n; i++) base_free(cli->ctx, folders[i]);
+    return status;
+}
+
+psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
+{
+    static const char *const scales[] = {"quick", "medium", "paper"};
+    psi_status status = PSI_OK;
+    const char *output = "results";
+    bool show_options = false;
+    study of = {
+        .cli = cli, .scale_name = "quick", .net = "auto", .constants = "ours", .digits = 10};
+    const cli_option options[] = {
+        {"output", 'o', "FOLDER", CLI_TEXT, &output, "where data, figures and pages go"},
+        {"scale", 0, "quick|medium|paper", CLI_CHOICE, &of.scale_name,
+         "how much of it: minutes, an hour or so, or as much as the paper"},
+        {"constants", 0, "ours|table-1", CLI_CHOICE, &of.constants,
+         "psifold's own, or the paper's schedule with table 1"},
+        {"net", 0, "auto|cnn|resnet18", CLI_CHOICE, &of.net,
+         "of the lock; auto: cnn, and resnet18 at the scale of the paper"},
+        {"episodes", 0, "N", CLI_SIZE, &of.episodes, "training trajectories; 0: the scale's"},
+        {"digits-per-dial", 0, "N", CLI_SIZE, &of.digits, "of the lock: fewer make it smaller"},
+        {"show-options", 0, NULL, CLI_FLAG, &show_options,
+         "print the constants of table 1 and ours, and do nothing"},
+    };
+    const cli_usage usage = {
+        .name = "reproduce",
+        .arguments = "[WHAT]",
+        .summary = "Repeats the paper's experiments: its figures, claims and tables",
+        .text = "WHAT is column-world (figure 1), point-column-world (figure 4), combination-lock\n"
+                "(figure 5) or all. Each leaves data, figures and a page with the paper's claims\n"
+                "beside ours in FOLDER/WHAT/SCALE. What is finished there is not run again.",
+        .example = "psifold reproduce column-world -o results",
+        .options = options,
+        .n_options = CLI_COUNT(options)};
+    const char *arguments[CLI_MAX_ARGUMENTS];
+    TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    if (show_options) return study_show_presets(cli);
+    if (!arguments[0] || (strcmp(arguments[0], "all") != 0 && !find_study(arguments[0]))) {
+        status = FAIL(cli->ctx, PSI_EUSAGE,
+                      "reproduce needs to know what: column-world, point-column-world, "
+                      "combination-lock or all");
+        goto done;
+    }
+    if (of.digits < 2 || of.digits > 10) {
+        status = FAIL(cli->ctx, PSI_EUSAGE, "--digits-per-dial is from 2 to 10");
+        goto done;
+    }
+    if (!psi_figures_possible()) {
+        status = FAIL(cli->ctx, PSI_EMISSING, "gnuplot is not installed: the figures need it");
+        goto done;
+    }
+    while (strcmp(scales[of.scale], of.scale_name) != 0) of.scale++;
+    status = run_studies(cli, &of, arguments[0], output);
+done:
+    return status;
+}

@@ -1,0 +1,156 @@
+// psifold/report.h: what was found, to look at: the page of a run, and figures of plain arrays.
+#ifndef PSIFOLD_REPORT_H
+#define PSIFOLD_REPORT_H
+
+#include <psifold/base.h>
+#include <psifold/data.h>
+#include <psifold/mdp.h>
+#include <psifold/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- the page of a run --------------------------------------------------------------------------
+
+typedef struct psi_report_options {
+    const char *data_path;       // NULL: where the manifest says
+    const char *observation_key; // which entry of a Dict observation; NULL if there is only one
+    const char *figures;         // a folder that keeps data, script and picture of every figure;
+                                 // NULL: they are only on the page
+    double gamma;                // of the values shown
+    uint64_t seed;               // of the observations shown
+    bool replace;                // overwrite a page that is there
+} psi_report_options;
+PSI_API psi_report_options psi_report_defaults(void);
+
+// What the page says, in short.
+typedef struct psi_report_result {
+    bool finished;        // false: the run was interrupted
+    bool trusted;         // converged, stable and nothing hidden
+    bool pictures;        // the data were there, and observations are shown
+    size_t latent_states; // …
+    size_t refinements;
+    size_t figures;           // drawn; 0 without gnuplot
+    size_t bytes;             // of the page
+    double error, zero_error; // mean reward-sequence error and that of predicting zero; NaN without
+                              // the data
+} psi_report_result;
+
+// Writes one self-contained page about a run folder, finished or interrupted. The folder is hostile
+// until checked: PSI_EFORMAT or PSI_EDATA names the file. A data path that was given must lead to
+// the data of the run (PSI_EDATA else); where the manifest's leads nowhere, the page says so and
+// shows no observations.
+PSI_API psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *page,
+                                    const psi_report_options *options, psi_report_result *result);
+
+// ---- earlier refinements on other data ----------------------------------------------------------
+
+// Reward-sequence errors that the representations of several cluster functions make on trajectories
+// none of them has seen. For every stage a linear head is trained on the features of the final
+// network (between refinements the paper, too, trains only the topmost layer), the latent model is
+// counted from the stage's labels, and every test episode is rolled out from what the head says its
+// first observation is.
+typedef struct psi_stages {
+    const psi_net *representation;
+    const psi_trajectories *data; // that the labels are of
+    size_t n_stages;
+    const int32_t *const *labels; // (n_stages) of data's observations; −1: ignored
+    const psi_trajectories *test;
+    uint64_t seed; // of the heads' training
+} psi_stages;
+
+// errors (n_stages, test episodes); summary (n_stages). PSI_ESHAPE unless the observations of both
+// data sets are what the network takes.
+PSI_API psi_status psi_stage_errors(psi_ctx *ctx, const psi_stages *stages, double *errors,
+                                    psi_sequence_error *summary);
+
+// ---- pages about the paper ----------------------------------------------------------------------
+
+// One page from the results of several studies. Each folder has a results.json, {"title": …,
+// "what": …, "claims": [{"claim": …, "paper": …, "ours": …, "holds": true | false | null}],
+// "figures":
+// [{"name": …, "alt": …, "caption": …}], "files": [{"name": …, "what": …}]}, and its figures beside
+// it. What is read there is escaped; PSI_EFORMAT names a file that is something else.
+PSI_API psi_status psi_report_studies(psi_ctx *ctx, const char *page, const char *title, size_t n,
+                                      const char *const *folders);
+
+// ---- figures of plain arrays --------------------------------------------------------------------
+
+// A figure leaves name.svg, name-dark.svg (for dark pages) and name.png in a folder, and beside
+// them what they were made of: name.dat and the script name.gp (name.dot for a graph), to be drawn
+// again or otherwise. All of them share one style and colours that colour-blind people can tell
+// apart. PSI_EMISSING without gnuplot (or Graphviz), PSI_EUSAGE for arrays that cannot be drawn.
+// Names and labels are only ever shown, never interpreted.
+typedef struct psi_figure {
+    const char *folder, *name;
+    const char *x_label, *y_label; // may be NULL
+} psi_figure;
+
+PSI_API bool psi_figures_possible(void); // is gnuplot there?
+PSI_API bool psi_graphs_possible(void);  // is Graphviz there?
+
+// A grid of coloured cells, row 0 at the top: task maps and state colourings. colour (rows,
+// columns) is a number of the palette, −1 for paper; text (rows, columns) may be NULL or have
+// NULLs.
+PSI_API psi_status psi_figure_map(psi_ctx *ctx, const psi_figure *at, size_t rows, size_t columns,
+                                  const int *colour, const char *const *text);
+
+// A matrix (rows, columns) as shades from 0 to its largest value. Names may be NULL: numbers. The
+// last column can be set apart, as the ignored states of a confusion matrix are.
+typedef struct psi_figure_matrix_options {
+    const char *const *row_names, *const *column_names;
+    bool last_apart;
+    bool show_values; // in the cells
+} psi_figure_matrix_options;
+PSI_API psi_status psi_figure_matrix(psi_ctx *ctx, const psi_figure *at, size_t rows,
+                                     size_t columns, const double *values,
+                                     const psi_figure_matrix_options *options);
+
+// Which cluster split into which: levels of labels (n each, −1 ignored), coarsest first, the first
+// of them being refinement number `first`. A line
+// joins two clusters of neighbouring levels that share at least 2 % of the smaller one.
+PSI_API psi_status psi_figure_tree(psi_ctx *ctx, const psi_figure *at, size_t first,
+                                   size_t n_levels, size_t n, const int32_t *const *labels);
+
+// Points (n, 2) coloured by label; −1 is grey. At most 4,000 of them, evenly chosen, are drawn.
+PSI_API psi_status psi_figure_scatter(psi_ctx *ctx, const psi_figure *at, size_t n,
+                                      const double *points, const int32_t *labels);
+
+// Box plots of groups of values (groups, n), NaN left out: median, quartiles, whiskers to the last
+// value within 1.5 quartile distances, values beyond as dots. A dashed line marks baseline (NaN:
+// none). Names may be NULL.
+PSI_API psi_status psi_figure_boxes(psi_ctx *ctx, const psi_figure *at, size_t groups, size_t n,
+                                    const double *values, const char *const *names,
+                                    double baseline);
+
+// Histograms of groups of values (groups, n) on a logarithmic axis, every value as a stroke of the
+// rug above them. Values below least are counted there.
+PSI_API psi_status psi_figure_histogram(psi_ctx *ctx, const psi_figure *at, size_t groups, size_t n,
+                                        const double *values, const char *const *names,
+                                        double least);
+
+// Sizes of n latent states, the largest first, coloured as everywhere.
+PSI_API psi_status psi_figure_sizes(psi_ctx *ctx, const psi_figure *at, size_t n,
+                                    const double *shares);
+
+// The latent transition graph, by Graphviz: edges of at least .05, labelled with actions and with
+// probabilities where they are below 1; thick where something is earned.
+PSI_API psi_status psi_figure_graph(psi_ctx *ctx, const psi_figure *at, const psi_mdp *model);
+
+// Learning curves: x (n), and for every series mean, low and high (series, n) of its band.
+PSI_API psi_status psi_figure_curves(psi_ctx *ctx, const psi_figure *at, size_t series, size_t n,
+                                     const double *x, const double *mean, const double *low,
+                                     const double *high, const char *const *names);
+
+// Bars of scores, groups (tasks) × series (agents), with every seed (groups, series, seeds) as a
+// dot; NaN is left out. The bar is the mean.
+PSI_API psi_status psi_figure_scores(psi_ctx *ctx, const psi_figure *at, size_t groups,
+                                     size_t series, size_t seeds, const double *values,
+                                     const char *const *group_names,
+                                     const char *const *series_names);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

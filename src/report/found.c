@@ -1,0 +1,258 @@
+// What was asked and what was found: the first two sections of the page.
+#include "report/page.h"
+
+#include "base/checked.h"
+
+#include <math.h>
+
+static void open_tile(report_text *html, const char *title)
+{
+    report_putf(html, "<div class=\"tile\"><h3>%s</h3><p class=\"number\">", title);
+}
+
+static void close_tile(report_text *html)
+{
+    report_put(html, "</p></div>\n");
+}
+
+static double number(const report_run *run, const char *object, const char *member)
+{
+    return json_number_value(report_run_get(run, object, member));
+}
+
+static void put_certificate(report_page *page)
+{
+    const report_run *run = page->run;
+    report_text *html = &page->html;
+    if (!run->finished || !json_is_object(json_object_get(run->manifest, "certificate"))) return;
+    const double judged = number(run, "certificate", "judged"),
+                 violating = number(run, "certificate", "violating"),
+                 unseen = number(run, "certificate", "unseen_pairs"),
+                 mergeable = number(run, "certificate", "mergeable");
+    open_tile(html, "Certificate");
+    report_putf(html, "%.3g&nbsp;%%</p><p>of ", judged > 0.0 ? 100.0 * violating / judged : 0.0);
+    report_count(html, (uint64_t)fmax(0.0, judged));
+    report_putf(
+        html,
+        " transitions of held-out episodes contradict the latent model (Definition 2 of the "
+        "paper). Beyond chance, rewards are off by at most %.3g (allowed %.3g) and "
+        "successor features by %.3g (allowed %.3g).",
+        number(run, "certificate", "worst_reward_error"),
+        number(run, "certificate", "epsilon_reward"), number(run, "certificate", "worst_sf_error"),
+        number(run, "certificate", "epsilon_sf"));
+    if (mergeable > 0.0) {
+        report_putf(html, " %.0f latent states could be merged with another.", mergeable);
+    }
+    if (unseen > 0.0) {
+        report_putf(html, " %.0f pairs of latent state and action never occur there.", unseen);
+    }
+    close_tile(html);
+}
+
+static void put_errors(report_page *page)
+{
+    report_text *html = &page->html;
+    open_tile(html, "Reward-sequence error");
+    if (!page->errors) {
+        report_put(html, "–</p><p>needs the data, which are not there");
+    } else {
+        const double error = page->result.error, zero = page->result.zero_error;
+        report_putf(html,
+                    "%.2g</p><p>on average, for whole episodes predicted from their first "
+                    "observation. Predicting zero every time would be off by %.2g",
+                    error, zero);
+        if (zero > 0.0 && error < zero) {
+            report_putf(html, ": %.3g&nbsp;%% of that error remain.", 100.0 * error / zero);
+        } else {
+            report_put(html, ".");
+        }
+    }
+    close_tile(html);
+}
+
+static psi_status put_truth(report_page *page)
+{
+    psi_purity purity;
+    const report_run *run = page->run;
+    report_text *html = &page->html;
+    if (!page->data || !page->data->latent_states) return PSI_OK;
+    const psi_status status =
+        psi_purity_of(page->ctx, page->data, run->labels, run->n_latent, &purity);
+    if (status != PSI_OK) return status;
+    open_tile(html, "The truth");
+    report_putf(html,
+                "%.5g&nbsp;%%</p><p>of the observations are where they belong: this data set knows "
+                "its %zu true latent states, which psifold did not look at. %.3g&nbsp;%% are in a "
+                "wrong latent state, %.3g&nbsp;%% in none.",
+                100.0 * purity.accuracy, purity.true_latent_states, 100.0 * purity.off_diagonal,
+                100.0 * purity.ignored);
+    close_tile(html);
+    return PSI_OK;
+}
+
+void report_page_found(report_page *page)
+{
+    const report_run *run = page->run;
+    report_text *html = &page->html;
+    report_put(html,
+               "<section><h2>What was found</h2>\n<p>Two observations are the same to psifold "
+               "if no sequence of actions ever earns different rewards from them. ");
+    report_count(html, run->n_observations);
+    report_putf(html,
+                " observations fold into <b>%zu latent states</b>%s.</p>\n<div class=\"tiles\">\n",
+                run->n_latent, run->has_terminal ? ", number 0 being the end of an episode" : "");
+    open_tile(html, "Latent states");
+    report_putf(html, "%zu</p><p>", run->n_latent);
+    if (page->ignored > 0) {
+        report_putf(html,
+                    "%.3g&nbsp;%% of the observations are in none of them: they were ignored.",
+                    100.0 * (double)page->ignored / (double)run->n_observations);
+    } else {
+        report_put(html, "Every observation is in one of them.");
+    }
+    close_tile(html);
+    put_errors(page);
+    put_certificate(page);
+    const json_t *accuracy = report_run_get(run, "result", "representation_accuracy");
+    if (run->finished && json_is_number(accuracy)) {
+        open_tile(html, "Representation network");
+        report_putf(html, "%.4g&nbsp;%%</p><p>of held-out observations are recognised (",
+                    100.0 * json_number_value(accuracy));
+        const char *kind = json_string_value(report_run_get(run, "result", "approximator"));
+        report_escape(html, kind ? kind : "?");
+        report_put(html, "). It tells new observations apart, too.");
+        close_tile(html);
+    }
+    const psi_status status = put_truth(page);
+    if (html->status == PSI_OK) html->status = status;
+    report_put(html, "</div>\n</section>\n");
+}
+
+// ---- what was asked -----------------------------------------------------------------------------
+
+static void put_fact(report_text *html, const char *name)
+{
+    report_putf(html, "<dt>%s</dt><dd>", name);
+}
+
+static void put_data_facts(report_page *page)
+{
+    const report_run *run = page->run;
+    report_text *html = &page->html;
+    put_fact(html, "data");
+    report_escape(html, page->data_path ? page->data_path : "not known");
+    if (page->data_trouble) {
+        report_put(html, " <span class=\"tag\">not shown</span> ");
+        report_escape(html, page->data_trouble);
+    }
+    report_put(html, "</dd>");
+    put_fact(html, "observations");
+    report_count(html, run->n_observations);
+    if (page->samples) {
+        report_put(html, " of ");
+        report_samples_describe(page->samples, html);
+    }
+    report_put(html, "</dd>");
+    if (run->manifest) {
+        put_fact(html, "episodes");
+        report_count(html, (uint64_t)fmax(0.0, number(run, "data", "episodes")));
+        report_put(html, " with ");
+        report_count(html, (uint64_t)fmax(0.0, number(run, "data", "transitions")));
+        report_put(html, " transitions</dd>");
+    }
+    if (run->n_actions > 0) {
+        put_fact(html, "actions");
+        report_count(html, run->n_actions);
+        report_put(html, "</dd>");
+    }
+}
+
+static psi_status put_rewards(report_page *page)
+{
+    psi_summary *summary = NULL;
+    report_text *html = &page->html;
+    if (!page->data) return PSI_OK;
+    const psi_status status = psi_trajectories_summary(page->ctx, page->data, &summary);
+    if (status != PSI_OK) return status;
+    put_fact(html, "rewards");
+    if (summary->n_rewards > 0 && summary->n_rewards <= 8) {
+        for (size_t i = 0; i < summary->n_rewards; i++) {
+            report_putf(html, "%s%.4g (%.3g&nbsp;%%)", i ? ", " : "", summary->rewards[i].value,
+                        100.0 * (double)summary->rewards[i].count /
+                            (double)page->data->n_transitions);
+        }
+    } else {
+        report_putf(html, "%.4g to %.4g, %.4g on average", summary->reward_min, summary->reward_max,
+                    summary->reward_mean);
+    }
+    report_put(html, "</dd>");
+    psi_summary_free(page->ctx, summary);
+    return PSI_OK;
+}
+
+static void put_value(report_text *html, const json_t *value)
+{
+    if (json_is_string(value)) {
+        report_escape(html, json_string_value(value));
+    } else if (json_is_integer(value)) {
+        report_putf(html, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        report_putf(html, "%.6g", json_real_value(value));
+    } else {
+        report_put(html, json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "–");
+    }
+}
+
+static void put_options(report_page *page)
+{
+    json_t *options = json_object_get(page->run->manifest, "options");
+    report_text *html = &page->html;
+    if (!json_is_object(options)) return;
+    report_put(html, "<details><summary>All options</summary><dl class=\"facts\">");
+    const char *name;
+    json_t *value;
+    json_object_foreach(options, name, value)
+    {
+        report_put(html, "<dt>");
+        report_escape(html, name);
+        report_put(html, "</dt><dd>");
+        put_value(html, value);
+        report_put(html, "</dd>");
+    }
+    report_put(html, "</dl></details>\n");
+}
+
+void report_page_asked(report_page *page)
+{
+    const report_run *run = page->run;
+    report_text *html = &page->html;
+    report_put(html, "<section><h2>What was asked</h2>\n<dl class=\"facts\">");
+    put_data_facts(page);
+    const psi_status status = put_rewards(page);
+    if (html->status == PSI_OK) html->status = status;
+    if (run->finished) {
+        put_fact(html, "successor features");
+        report_putf(html,
+                    "gamma %g, epsilon %.3g for rewards, %.3g for successor features (gap %.3g)",
+                    run->gamma, number(run, "result", "epsilon_reward"),
+                    number(run, "result", "epsilon_sf"), number(run, "result", "gap"));
+        report_put(html, json_is_true(report_run_get(run, "result", "matching_condition"))
+                             ? "; the theorem's condition is met</dd>"
+                             : "; the theorem's condition on them is not met</dd>");
+        put_fact(html, "seed");
+        put_value(html, json_object_get(run->manifest, "seed"));
+        report_put(html, "</dd>");
+        put_fact(html, "took");
+        report_duration(html, json_number_value(report_run_timing(run, "seconds")));
+        report_put(html, " on ");
+        put_value(html, json_object_get(run->manifest, "threads"));
+        report_put(html, " threads</dd>");
+        const char *when = json_string_value(report_run_timing(run, "finished"));
+        put_fact(html, "finished");
+        report_escape(html, when ? when : "–");
+        report_put(html, "</dd>");
+    }
+    report_put(html, "</dl>\n");
+    put_options(page);
+    report_put(html, "</section>\n");
+}

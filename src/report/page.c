@@ -1,0 +1,331 @@
+// psi_report_write: one page about a run, with nothing outside of it.
+#include "report/page.h"
+
+#include "base/checked.h"
+#include "report/figures.h"
+
+#include <math.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+psi_report_options psi_report_defaults(void)
+{
+    return (psi_report_options){.gamma = psi_plan_defaults().gamma};
+}
+
+// ---- reading and computing ----------------------------------------------------------------------
+
+static psi_status no_data(report_page *page, const char *why)
+{
+    snprintf(page->trouble, sizeof page->trouble, "%s", why);
+    page->data_trouble = page->trouble;
+    psi_trajectories_free(page->ctx, page->data);
+    page->data = NULL;
+    return PSI_OK;
+}
+
+// Are these the data that the run was made from? An interrupted run does not say: their number must
+// do.
+static psi_status compare_data(report_page *page, bool *same)
+{
+    const report_run *run = page->run;
+    psi_fingerprint fingerprint;
+    *same = page->data->n_observations == run->n_observations;
+    if (!*same || !run->finished) return PSI_OK;
+    const psi_status status = psi_fingerprint_of(page->ctx, page->data, &fingerprint);
+    *same = status == PSI_OK && strcmp(fingerprint.hex, run->result->fingerprint.hex) == 0 &&
+            page->data->n_actions == run->n_actions;
+    return status;
+}
+
+// The data that were named must be the run's; those of the manifest may have gone.
+static psi_status open_data(report_page *page)
+{
+    const bool named = page->options->data_path != NULL;
+    page->data_path = named ? page->options->data_path : report_run_data_path(page->run);
+    if (!page->data_path) {
+        return no_data(page, "nothing says where the data are; name them to see observations");
+    }
+    struct stat info; // a manifest is hostile: what it names must be a file or a folder
+    if (!named && (stat(page->data_path, &info) != 0 || access(page->data_path, R_OK) != 0 ||
+                   !(S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))) {
+        return no_data(page, "the data are no longer where they were when the run was made");
+    }
+    const psi_read_options reading = {.observation_key = page->options->observation_key};
+    psi_status status = psi_trajectories_read(page->ctx, page->data_path, &reading, &page->data);
+    if (status != PSI_OK) {
+        if (named || status == PSI_ENOMEM || status == PSI_ECANCELLED) return status;
+        return no_data(page, "the data cannot be read any more");
+    }
+    bool same;
+    status = compare_data(page, &same);
+    if (status != PSI_OK || same) return status;
+    if (!named) return no_data(page, "the data have changed since the run was made");
+    return FAIL(page->ctx, PSI_EDATA, "%s is not the data set that %s was made from",
+                page->data_path, page->run->folder);
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const size_t *x = a, *y = b;
+    if (x[0] != y[0]) return x[0] < y[0] ? 1 : -1;
+    return x[1] < y[1] ? -1 : x[1] > y[1];
+}
+
+static psi_status measure_states(report_page *page)
+{
+    psi_status status = PSI_OK;
+    const report_run *run = page->run;
+    size_t *keyed = NULL; // (n_latent, 2) size and latent state
+    TRY(base_alloc_zero(page->ctx, run->n_latent, sizeof *page->sizes, &page->sizes));
+    TRY(base_alloc(page->ctx, run->n_latent, sizeof *page->order, &page->order));
+    TRY(base_alloc(page->ctx, 2 * run->n_latent, sizeof *keyed, &keyed));
+    for (size_t i = 0; i < run->n_observations; i++) {
+        if (run->labels[i] < 0) {
+            page->ignored++;
+        } else {
+            page->sizes[run->labels[i]]++;
+        }
+    }
+    for (size_t k = 0; k < run->n_latent; k++) {
+        keyed[2 * k] = page->sizes[k];
+        keyed[2 * k + 1] = k;
+    }
+    qsort(keyed, run->n_latent, 2 * sizeof *keyed, larger_first);
+    for (size_t k = 0; k < run->n_latent; k++) page->order[k] = keyed[2 * k + 1];
+done:
+    base_free(page->ctx, keyed);
+    return status;
+}
+
+static psi_status compute(report_page *page)
+{
+    psi_status status = PSI_OK;
+    report_run *run = page->run;
+    page->result = (psi_report_result){.finished = run->finished,
+                                       .latent_states = run->n_latent,
+                                       .refinements = run->n_steps,
+                                       .error = NAN,
+                                       .zero_error = NAN};
+    page->result.trusted = run->finished &&
+                           json_is_true(report_run_get(run, "result", "converged")) &&
+                           json_is_true(report_run_get(run, "result", "stable")) &&
+                           json_is_false(report_run_get(run, "result", "hot"));
+    TRY(measure_states(page));
+    if (page->data) {
+        TRY(report_run_meet(run, page->data));
+        TRY(report_samples_new(page->ctx, page->data, run->labels, run->n_latent,
+                               page->options->seed, &page->samples));
+        TRY(report_errors_new(run, page->data, &page->errors));
+        const psi_sequence_error *last = &page->errors->summary[page->errors->n_stages - 1];
+        page->result.error = last->mean;
+        page->result.zero_error = last->zero_baseline;
+        page->result.pictures = true;
+    }
+    if (run->model) {
+        psi_plan_options how = psi_plan_defaults();
+        how.gamma = page->options->gamma;
+        TRY(psi_value_iteration(page->ctx, run->model, &how, &page->plan));
+    }
+done:
+    return status;
+}
+
+// ---- the top ------------------------------------------------------------------------------------
+
+// Only our own script runs: its digest is in the page's policy, so that nothing that found its way
+// past the escaping would.
+static void put_policy(report_text *html)
+{
+    struct sha256_ctx digest;
+    uint8_t bytes[SHA256_DIGEST_SIZE];
+    sha256_init(&digest);
+    sha256_update(&digest, REPORT_PAGE_JS_SIZE, (const uint8_t *)REPORT_PAGE_JS);
+    sha256_digest(&digest, sizeof bytes, bytes);
+    report_put(html, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                     "img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action "
+                     "'none'; script-src 'sha256-");
+    report_base64(html, bytes, sizeof bytes);
+    report_put(html, "'\">\n");
+}
+
+static void put_verdict(report_page *page)
+{
+    const report_run *run = page->run;
+    report_text *html = &page->html;
+    const bool hot = json_is_true(report_run_get(run, "result", "hot"));
+    const bool judged = json_is_boolean(report_run_get(run, "result", "hot"));
+    const bool converged = json_is_true(report_run_get(run, "result", "converged"));
+    if (!run->finished) {
+        report_putf(html,
+                    "<p class=\"verdict bad\" id=\"verdict\"><b>This run was interrupted</b> after "
+                    "%zu refinements. What follows is where it stood then, not a result.</p>\n",
+                    run->n_steps);
+    } else if (hot) {
+        report_put(html, "<p class=\"verdict bad\" id=\"verdict\"><b>Not the whole truth yet:</b> "
+                         "something in the observations still predicts more than the latent states "
+                         "do. There may be more of them.</p>\n");
+    } else if (!converged) {
+        report_put(html,
+                   "<p class=\"verdict bad\" id=\"verdict\"><b>Did not converge:</b> the last "
+                   "two refinements differ. More refinements or more data may help.</p>\n");
+    } else if (!judged) {
+        report_put(html,
+                   "<p class=\"verdict warn\" id=\"verdict\"><b>Not judged:</b> the run came to "
+                   "an end, but it did not ask whether anything is left to tell apart.</p>\n");
+    } else if (!page->result.trusted) {
+        report_put(html, "<p class=\"verdict warn\" id=\"verdict\"><b>Found only once:</b> nothing "
+                         "is left to tell apart, but no second round confirmed it.</p>\n");
+    } else {
+        report_put(html, "<p class=\"verdict good\" id=\"verdict\"><b>Confirmed:</b> two rounds "
+                         "found the same latent states, and nothing in the observations predicts "
+                         "more than they do.</p>\n");
+    }
+}
+
+static const char *plain_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static void put_top(report_page *page)
+{
+    report_text *html = &page->html;
+    const report_run *run = page->run;
+    const char *name = plain_name(report_run_data_path(run));
+    if (!name) name = plain_name(page->data_path);
+    if (!name) name = plain_name(run->folder);
+    report_put(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    put_policy(html);
+    report_put(html, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                     "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
+    report_escape(html, name);
+    report_put(html, " – psifold</title>\n<style>\n");
+    report_put_bytes(html, REPORT_PAGE_CSS, REPORT_PAGE_CSS_SIZE);
+    report_put(html, "</style>\n</head>\n<body>\n<header><p class=\"brand\">psifold report</p>\n"
+                     "<h1>");
+    report_escape(html, name);
+    report_putf(html, ": %zu latent states</h1>\n", run->n_latent);
+    put_verdict(page);
+    report_put(html, "</header>\n<main>\n");
+}
+
+// ---- figures ------------------------------------------------------------------------------------
+
+psi_status report_page_figure(report_page *page, const char *name, bool wide, const char *alt,
+                              const char *caption)
+{
+    psi_status status = PSI_OK;
+    report_text *html = &page->html;
+    report_putf(
+        html,
+        "<figure id=\"figure-%s\"%s><picture><source media=\"(prefers-color-scheme: dark)\" "
+        "srcset=\"",
+        name, wide ? " class=\"across\"" : "");
+    TRY(report_put_svg(html, page->figures, name, "-dark"));
+    report_putf(html, "\"><img alt=\"%s\" src=\"", alt);
+    TRY(report_put_svg(html, page->figures, name, ""));
+    report_putf(html, "\"></picture><figcaption>%s</figcaption></figure>\n", caption);
+    page->n_figures++;
+    status = html->status;
+done:
+    return status;
+}
+
+// The folder of the figures: one that stays, or one that is gone afterwards.
+static psi_status open_figures(report_page *page)
+{
+    psi_status status = PSI_OK;
+    if (page->options->figures) {
+        TRY(base_output_open(page->ctx, page->options->figures, BASE_FOLDER, page->options->replace,
+                             &page->kept));
+        TRY(base_copy_text(page->ctx, base_output_path(page->kept), &page->figures));
+    } else {
+        const char *parent = getenv("TMPDIR");
+        TRY(base_join(page->ctx, parent ? parent : "/tmp", "psifold-figures-XXXXXX",
+                      &page->figures));
+        if (!mkdtemp(page->figures)) {
+            base_free(page->ctx, page->figures);
+            page->figures = NULL;
+            status = FAIL(page->ctx, PSI_EIO, "no folder for figures can be made");
+        }
+    }
+done:
+    return status;
+}
+
+// ---- all of it ----------------------------------------------------------------------------------
+
+static void free_page(report_page *page)
+{
+    psi_ctx *ctx = page->ctx;
+    if (page->figures && !page->options->figures) base_remove(page->figures);
+    base_output_discard(page->kept);
+    base_free(ctx, page->figures);
+    psi_plan_free(ctx, page->plan);
+    report_errors_free(page->errors);
+    report_samples_free(page->samples);
+    psi_trajectories_free(ctx, page->data);
+    base_free(ctx, page->sizes);
+    base_free(ctx, page->order);
+    report_run_free(page->run);
+    report_text_free(&page->html);
+}
+
+static psi_status write_page(report_page *page)
+{
+    psi_status status = PSI_OK;
+    report_text *html = &page->html;
+    put_top(page);
+    report_page_found(page);
+    report_page_asked(page);
+    TRY(report_page_history(page));
+    TRY(report_page_pictures(page));
+    report_put(html, "</section>\n");
+    TRY(report_page_states(page));
+    report_put(html, "</main>\n<footer>Made by psifold ");
+    report_escape(html, psi_version());
+    report_put(html, " from the folder ");
+    report_escape(html, page->run->folder);
+    report_put(html, ". Nothing on this page comes from the network.</footer>\n");
+    TRY(report_page_stages(page));
+    report_put(html, "<script>");
+    report_put_bytes(html, REPORT_PAGE_JS, REPORT_PAGE_JS_SIZE);
+    report_put(html, "</script>\n</body>\n</html>\n");
+    status = html->status;
+done:
+    return status;
+}
+
+psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *path,
+                            const psi_report_options *options, psi_report_result *result)
+{
+    psi_status status = PSI_OK;
+    report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
+    struct stat info;
+    if (!options->replace && lstat(path, &info) == 0) { // before the work, not after it
+        return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
+    }
+    TRY(report_run_open(ctx, run_folder, &page.run));
+    TRY(open_data(&page));
+    TRY(compute(&page));
+    TRY(open_figures(&page));
+    TRY(write_page(&page));
+    TRY(report_text_save(&page.html, path, options->replace));
+    if (page.kept) {
+        base_output *whole = page.kept;
+        page.kept = NULL;
+        TRY(base_output_commit(whole));
+    }
+    page.result.bytes = page.html.size;
+    page.result.figures = page.n_figures;
+    if (result) *result = page.result;
+done:
+    free_page(&page);
+    return status;
+}

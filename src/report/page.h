@@ -1,0 +1,52 @@
+// The page of a run while it is being written: what was read and computed, and the text so far.
+#ifndef PSI_REPORT_PAGE_H
+#define PSI_REPORT_PAGE_H
+
+#include <psifold/report.h>
+
+#include "base/file.h"
+#include "report/errors.h"
+#include "report/run.h"
+#include "report/samples.h"
+#include "report/text.h"
+
+typedef struct report_page {
+    psi_ctx *ctx;
+    report_text html;
+    report_run *run;
+    const psi_report_options *options;
+    const char *data_path;    // where the data are, or should be; NULL if nothing says
+    const char *data_trouble; // why they cannot be shown; NULL if they can
+    char trouble[600];
+    psi_trajectories *data; // NULL if they are gone
+    report_samples *samples;
+    report_errors *errors;
+    psi_plan *plan;    // NULL without a model
+    size_t *sizes;     // (n_latent) observations of every latent state …
+    size_t ignored;    // … and of none
+    size_t *order;     // (n_latent) largest first
+    char *figures;     // the folder they are drawn in …
+    base_output *kept; // … if it is to stay
+    size_t n_figures;
+    psi_report_result result;
+} report_page;
+
+// The sections, in order.
+void report_page_asked(report_page *page);
+void report_page_found(report_page *page);
+psi_status report_page_history(report_page *page); // how it got there
+psi_status report_page_states(report_page *page);  // what is inside each latent state
+
+// What the page's script needs: the stages of the refinement and a sample of points.
+psi_status report_page_stages(report_page *page);
+
+// A figure that stands in the figures folder as name.svg and name-dark.svg, over the whole width of
+// the page if it is wide. alt and caption are our own words.
+psi_status report_page_figure(report_page *page, const char *name, bool wide, const char *alt,
+                              const char *caption);
+
+// The style and the script, as bytes (src/report/page.css and page.js).
+extern const char REPORT_PAGE_CSS[], REPORT_PAGE_JS[];
+extern const size_t REPORT_PAGE_CSS_SIZE, REPORT_PAGE_JS_SIZE;
+
+#endif

@@ -1,0 +1,287 @@
+"""The report in a real browser: quiet, alone, usable, readable; at phone and desktop width."""
+
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+PSIFOLD = os.environ["PSIFOLD"]
+MAKE_RUN = os.environ["MAKE_RUN"]
+SCREENSHOTS = pathlib.Path(os.environ["SCREENSHOTS"])
+DESKTOP, PHONE = (1280, 900), (390, 844)
+
+# Every piece of text against what is painted behind it, by the rules of WCAG.
+CONTRAST = """
+function channels(colour) {
+  var found = colour.match(/[0-9.]+/g).map(Number);
+  return found.length < 4 ? found.concat(1) : found;
+}
+function light(c) {
+  var linear = c.slice(0, 3).map(function (v) {
+    v /= 255;
+    return v <= 0.03928 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4);
+  });
+  return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+}
+function behind(node) {
+  for (; node; node = node.parentElement) {
+    var c = channels(getComputedStyle(node).backgroundColor);
+    if (c[3] > 0.99) return c;
+  }
+  return [255, 255, 255, 1];
+}
+var walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), bad = [], seen = 0;
+while (walker.nextNode()) {
+  var node = walker.currentNode.parentElement;
+  if (!walker.currentNode.textContent.trim() || /SCRIPT|STYLE/.test(node.tagName)) continue;
+  if (!node.getClientRects().length) continue;
+  var style = getComputedStyle(node), size = parseFloat(style.fontSize);
+  var front = light(channels(style.color)), back = light(behind(node));
+  var ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+  var large = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700);
+  seen++;
+  if (ratio < (large ? 3 : 4.5)) bad.push([walker.currentNode.textContent.trim().slice(0, 40), ratio]);
+}
+return [seen, bad];
+"""
+
+# Labels of a figure that lie outside of it, or on one another.
+LABELS = """
+var all = document.documentElement.getBoundingClientRect(), bad = [], rects = [];
+document.querySelectorAll("text").forEach(function (text) {
+  var r = text.getBoundingClientRect();
+  if (!text.textContent.trim() || r.width === 0) return;
+  if (r.left < all.left - 1 || r.right > all.right + 1 || r.top < all.top - 1 || r.bottom > all.bottom + 1) {
+    bad.push("outside: " + text.textContent);
+  }
+  rects.forEach(function (other) {
+    var wide = Math.min(r.right, other[0].right) - Math.max(r.left, other[0].left);
+    var high = Math.min(r.bottom, other[0].bottom) - Math.max(r.top, other[0].top);
+    if (wide > 2 && high > 4) bad.push("overlap: " + text.textContent + " / " + other[1]);
+  });
+  rects.push([r, text.textContent]);
+});
+return [rects.length, bad];
+"""
+
+
+def psifold(*arguments):
+    subprocess.run([PSIFOLD, *map(str, arguments)], check=True, capture_output=True, timeout=500)
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="psifold-browser-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        SCREENSHOTS.mkdir(exist_ok=True)
+        cls.make_pages()
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium")
+        for argument in ("--headless=new", "--disable-gpu", "--hide-scrollbars",
+                         "--disable-dev-shm-usage", f"--user-data-dir={cls.folder}/profile"):
+            options.add_argument(argument)
+        if os.getuid() == 0:
+            options.add_argument("--no-sandbox")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        cls.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")),
+                                      options=options)
+        cls.addClassCleanup(cls.driver.quit)
+
+    @classmethod
+    def make_pages(cls):
+        at = cls.folder
+        few = ("--trunk-steps", 60, "--head-steps", 60, "--representation-steps", 60,
+               "--max-rounds", 1, "--max-refinements", 6, "--quiet")
+        psifold("generate", "column-world", "--episodes", 300, "-o", at / "columns", "--quiet")
+        psifold("generate", "point-column-world", "--episodes", 150, "-o", at / "points", "--quiet")
+        # one image for each digit: pictures, yet few enough for a table
+        psifold("generate", "combination-lock", "--digits", "drawn", "--digits-per-dial", 4,
+                "--images-per-digit", 1, "--episodes", 300, "-o", at / "lock", "--quiet")
+        psifold("cluster", at / "columns", "-o", at / "columns-run", "--quiet")
+        psifold("cluster", at / "points", "-o", at / "points-run", *few)
+        psifold("cluster", at / "lock", "-o", at / "lock-run", "--quiet")
+        shutil.copytree(at / "points-run", at / "interrupted-run")
+        for name in ("latent.npz", "clusters.npy", "representation.safetensors"):
+            (at / "interrupted-run" / name).unlink()
+        (at / "many").mkdir()
+        subprocess.run([MAKE_RUN, at / "many", "2000"], check=True)
+        (at / "many" / "run").rename(at / "many-run")
+        cls.pages = {}
+        for name in ("columns", "points", "lock", "interrupted", "many"):
+            cls.pages[name] = at / f"{name}.html"
+            psifold("report", at / f"{name}-run", "-o", cls.pages[name],
+                    "--figures", at / f"{name}-figures")
+        psifold("reproduce", "column-world", "-o", at / "results")
+        cls.pages["study"] = at / "results" / "column-world" / "quick" / "index.html"
+
+    def open(self, name, size=DESKTOP, scheme="light"):
+        self.driver.set_window_size(*size)
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size is PHONE})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        self.driver.get(self.pages[name].as_uri())
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def visible_rows(self):
+        return self.driver.execute_script(
+            "return Array.from(document.querySelectorAll('#states > tbody > tr'))"
+            ".filter(r => r.getClientRects().length).map(r => Number(r.dataset.k))")
+
+    def shoot(self, name):
+        width, height = self.driver.execute_script(
+            "return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]")
+        # a window as high as the page: what is out of sight is not drawn
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {
+            "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}})
+        (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+    def test_no_word_on_the_console_and_no_request_leaves_the_page(self):
+        for name in self.pages:
+            with self.subTest(name):
+                self.open(name)
+                self.assertEqual(self.driver.get_log("browser"), [])
+                asked = [json.loads(entry["message"])["message"]
+                         for entry in self.driver.get_log("performance")]
+                urls = {message["params"]["request"]["url"] for message in asked
+                        if message["method"] == "Network.requestWillBeSent"}
+                outside = [url for url in urls
+                           if not url.startswith("data:") and url != self.pages[name].as_uri()]
+                self.assertEqual(outside, [])
+                self.assertIn(self.pages[name].as_uri(), urls)
+
+    def test_the_verdict_stands_at_the_top(self):
+        for name, words in (("columns", "Confirmed"), ("interrupted", "was interrupted"),
+                            ("many", "Confirmed")):
+            self.open(name)
+            verdict = self.find("#verdict")
+            self.assertIn(words, verdict.text)
+            self.assertLess(verdict.rect["y"], 400)
+
+    def test_the_slider_goes_through_the_refinements(self):
+        for name in ("points", "lock"):
+            lines = (self.folder / f"{name}-run" / "refinements.jsonl").read_text().splitlines()
+            clusters = [json.loads(line)["clusters"] for line in lines]
+            self.open(name)
+            slider = self.find("#stage")
+            self.assertEqual(int(slider.get_attribute("max")), len(clusters))
+            for at in range(len(clusters), 0, -1):
+                slider.send_keys(Keys.ARROW_LEFT)
+                self.assertIn(f"refinement {at}: {clusters[at - 1]} latent states",
+                              self.find("#stage-name").text)
+                parts = self.driver.find_elements(By.CSS_SELECTOR, "#stages .strip i")
+                self.assertEqual(len(parts), clusters[at - 1])
+        self.open("points")
+        painted = "var c = document.querySelector('#stages canvas');" \
+                  "return c.toDataURL().length"
+        self.assertGreater(self.driver.execute_script(painted), 5000)
+
+    def test_the_table_sorts_and_filters(self):
+        self.open("lock")
+        every = sorted(self.visible_rows())
+        self.assertGreaterEqual(len(every), 4)
+        heads = {head.text.split("\n")[0].strip(" ↓↑"): head for head in
+                 self.driver.find_elements(By.CSS_SELECTOR, "#states th[data-sort] button")}
+        heads["Latent state"].click()
+        self.assertEqual(self.visible_rows(), every[::-1])
+        heads["Latent state"].click()
+        self.assertEqual(self.visible_rows(), every)
+        heads["Value"].click()
+        values = self.driver.execute_script(
+            "return Array.from(document.querySelectorAll('#states > tbody > tr'))"
+            ".map(r => Number(r.dataset.value))")
+        self.assertEqual(values, sorted(values, reverse=True))
+        self.find("#find").send_keys("1")
+        self.assertEqual(sorted(self.visible_rows()), [k for k in every if str(k)[0] == "1"])
+        self.assertIn("of", self.find("#shown").text)
+        self.find("#find").clear()
+        self.find("#find").send_keys(Keys.BACKSPACE)
+        self.find("#rewarding").click()
+        rewarding = self.visible_rows()
+        self.assertTrue(0 < len(rewarding) < len(every))
+        self.find("#rewarding").click()
+        self.assertEqual(len(self.visible_rows()), len(every))
+
+    def test_everything_is_there_without_the_script(self):
+        self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        try:
+            self.open("columns")
+            self.assertEqual(len(self.driver.find_elements(By.CSS_SELECTOR,
+                                                           "#states > tbody > tr")), 4)
+            self.assertFalse(self.find("#controls").is_displayed())
+            self.assertFalse(self.find("#stages").is_displayed())
+            self.assertTrue(self.find("#s0").is_displayed())
+            self.assertIn("latent states", self.find("h1").text)
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+    def test_text_can_be_read_on_every_ground(self):
+        for name in self.pages:
+            for scheme in ("light", "dark"):
+                with self.subTest(name, scheme=scheme):
+                    self.open(name, scheme=scheme)
+                    seen, bad = self.driver.execute_script(CONTRAST)
+                    self.assertGreater(seen, 20)
+                    self.assertEqual(bad, [])
+
+    def test_nothing_sticks_out_and_screenshots_are_left(self):
+        for name in self.pages:
+            for width, size in (("phone", PHONE), ("desktop", DESKTOP)):
+                for scheme in ("light", "dark"):
+                    with self.subTest(name, width=width, scheme=scheme):
+                        self.open(name, size, scheme)
+                        wide = self.driver.execute_script(
+                            "return [document.documentElement.scrollWidth, innerWidth]")
+                        self.assertLessEqual(wide[0], wide[1])
+                        self.shoot(f"{name}-{width}-{scheme}")
+
+    def test_labels_of_figures_are_whole_and_apart(self):
+        figures = sorted(self.folder.glob("*-figures/*.svg")) + \
+            sorted(self.pages["study"].parent.glob("*.svg"))
+        self.assertGreater(len(figures), 30)
+        for figure in figures:
+            with self.subTest(f"{figure.parent.name}/{figure.name}"):
+                self.driver.get(figure.as_uri())
+                count, bad = self.driver.execute_script(LABELS)
+                if figure.name not in ("colouring.svg", "colouring-dark.svg"):
+                    self.assertGreater(count, 0)
+                self.assertEqual(bad, [])
+
+    def test_two_thousand_latent_states_open_within_two_seconds(self):
+        self.assertLess(self.pages["many"].stat().st_size, 5_000_000)
+        # time of the processor: others may be busy on the machine
+        self.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        self.open("many")
+        metrics = {entry["name"]: entry["value"] for entry in
+                   self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]}
+        self.driver.execute_cdp_cmd("Performance.disable", {})
+        self.assertGreater(metrics["TaskDuration"], 0.0)
+        self.assertLess(metrics["TaskDuration"], 2.0)
+        self.assertEqual(len(self.visible_rows()), 2000)
+
+    def test_print_leaves_the_controls_out(self):
+        self.open("points")
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        self.assertFalse(self.find("#controls").is_displayed())
+        self.assertFalse(self.find("#stages").is_displayed())
+        self.assertTrue(self.find("#s0").is_displayed())
+
+
+if __name__ == "__main__":
+    unittest.main()
