@@ -198,17 +198,19 @@ class Command(unittest.TestCase):
         quick = ("--trunk-steps", 50, "--head-steps", 50, "--representation-steps", 50, "--hidden",
                  16, "--max-rounds", 1, "--max-refinements", 4)
         for kind in ("table", "mlp"):
-            options = ("-o", self.path / "run", "--approximator", kind, "--replace", *quick)
+            folder = self.path / kind
+            options = ("-o", folder, "--approximator", kind, "--replace", *quick)
             self.refuse(6, "all 400 rewards are 0", "cluster", ring("c.npz", reward=0.0), *options)
             for poison in (float("nan"), float("inf"), 1e300):
                 self.refuse(6, "observation 417", "cluster", ring("n.npz", poison=poison), *options)
             self.refuse(8, "--max-latent-states", "cluster", ring("m.npz"), *options,
-                        "--max-latent-states", 1)
-            self.assertFalse((self.path / "run").exists())
+                        "--max-latent-states", 1, "--epsilon-reward", 1e-9, "--epsilon-sf", 1e-9,
+                        "--filter", 0)
+            self.assertFalse(folder.exists())
             for odd in (ring("a.npz", actions=1), ring("e.npz", episodes=1, length=60),
                         ring("s.npz", episodes=90, length=6), ring("h.npz", reward=1e300)):
                 self.succeed("cluster", odd, *options)
-                self.succeed("evaluate", self.path / "run", odd)
+                self.succeed("evaluate", folder, odd)
 
     def test_an_interrupted_run_is_recognised(self):
         data = self.generate("point-column-world", "--episodes", 200)
