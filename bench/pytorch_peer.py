@@ -7,10 +7,13 @@
 Needs Debian's python3-torch and python3-torchvision. One training step is what a careful user
 writes: a uint8 batch in memory is made float and divided by 255; trunk, ReLU, one head per action;
 cross-entropy of the taken action's logits; backward; Adam. Prediction is evaluation mode without
-gradients, logits of all heads. Like psifold bench it reports the best of the steps that fit into
-the time. With --tuned it also does what PyTorch offers to those who look for
+gradients, logits of all heads. dqn is an update of deep Q-learning: the target network's values
+of a batch, Huber's loss of the taken actions, backward, Adam, and the target follows (all tensors
+at once). Like psifold bench it reports the best of the steps that fit into the time. With --tuned
+it also does what PyTorch offers to those who look for
 it: Adam over all tensors at once (foreach) and images with the channels innermost."""
 import argparse
+import copy
 import json
 import math
 import os
@@ -64,6 +67,26 @@ def measure(options):
     def prepared():
         return inputs.float() / 255 if images else inputs
 
+    if options.work == "dqn":  # a target network, and what it is asked about
+        target = copy.deepcopy(net).eval()
+        following = torch.randint(0, 256, (options.batch, *shape), dtype=torch.uint8)
+        rewards, going_on = torch.rand(options.batch), torch.ones(options.batch)
+        pairs = list(zip(target.state_dict().values(), net.state_dict().values()))
+        followers = [t for t, _ in pairs if t.is_floating_point()]
+        leaders = [o for _, o in pairs if o.is_floating_point()]
+
+    def dqn():
+        with torch.no_grad():
+            best = target(following.float() / 255)[1].squeeze(-1).max(1).values
+            wanted = rewards + 0.95 * going_on * best
+        adam.zero_grad(set_to_none=True)
+        values = net(prepared())[1].squeeze(-1)
+        torch.nn.functional.smooth_l1_loss(values[rows, actions], wanted).backward()
+        adam.step()
+        with torch.no_grad():
+            torch._foreach_mul_(followers, 0.95)
+            torch._foreach_add_(followers, leaders, alpha=0.05)
+
     def train():
         adam.zero_grad(set_to_none=True)
         logits = net(prepared())[1]
@@ -74,8 +97,8 @@ def measure(options):
         with torch.inference_mode():
             net(prepared())
 
-    step = train if options.work == "train" else predict
-    net.train(options.work == "train")
+    step = {"train": train, "predict": predict, "dqn": dqn}[options.work]
+    net.train(options.work != "predict")
     for _ in range(2):
         step()
     steps, best, started = 0, math.inf, time.perf_counter()
@@ -90,7 +113,7 @@ def measure(options):
 
 def main():
     parser = argparse.ArgumentParser(description="PyTorch doing the work of psifold bench")
-    parser.add_argument("work", choices=("train", "predict"))
+    parser.add_argument("work", choices=("train", "predict", "dqn"))
     parser.add_argument("--net", choices=("resnet18", "cnn", "mlp", "heads"), default="resnet18")
     parser.add_argument("--shape", default="3x28x28")
     parser.add_argument("--batch", type=int, default=256)

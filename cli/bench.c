@@ -24,10 +24,8 @@ static const struct {
     const char *name;
     benchmark *run;
 } BENCHMARKS[] = {
-    {"data", in_temporary_folder},
-    {"env", bench_env},
-    {"mdp", bench_mdp},
-    {"cluster", bench_cluster},
+    {"data", in_temporary_folder}, {"env", bench_env},     {"mdp", bench_mdp},
+    {"cluster", bench_cluster},    {"agent", bench_agent},
 };
 
 static void print_figures(cli_call *cli, const char *name, json_t *figures)
@@ -64,6 +62,7 @@ static psi_status bench_network(cli_call *cli, const char *what, const char *sha
     psi_status status = PSI_OK;
     TRY(parse_shape(cli, shape, &options->shape));
     TRY(strcmp(what, "train") == 0 ? bench_train(cli->ctx, options, cli->result)
+        : strcmp(what, "dqn") == 0 ? bench_dqn(cli->ctx, options, cli->result)
                                    : bench_predict(cli->ctx, options, cli->result));
     print_figures(cli, what, cli->result);
 done:
@@ -92,9 +91,10 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         .arguments = "WHAT",
         .summary = "Measures psifold on this machine",
         .text =
-            "WHAT is train or predict (networks), data (reading and batching), env (steps of the\n"
-            "tasks), mdp (counts, smoothing, planning), cluster (the cover), or all of the last "
-            "four.\n"
+            "WHAT is train or predict (networks), dqn (an update), data (reading and batching), "
+            "env (steps of the\n"
+            "tasks), mdp (counts, smoothing, planning), cluster (the cover), agent (updates and\n"
+            "steps of agents), or all of the last five.\n"
             "bench/README.md has the figures that were reached and the peers beside them.",
         .example = "psifold bench train --net resnet18 --shape 3x28x28 --batch 256 --json",
         .options = options,
@@ -103,7 +103,7 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
     bool known = false;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     const char *what = arguments[0];
-    if (strcmp(what, "train") == 0 || strcmp(what, "predict") == 0) {
+    if (strcmp(what, "train") == 0 || strcmp(what, "predict") == 0 || strcmp(what, "dqn") == 0) {
         return bench_network(cli, what, shape, &network);
     }
     const bool all = strcmp(what, "all") == 0;

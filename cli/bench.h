@@ -16,6 +16,7 @@ psi_status bench_data(psi_ctx *ctx, const char *folder, json_t *results);
 psi_status bench_env(psi_ctx *ctx, json_t *results);
 psi_status bench_mdp(psi_ctx *ctx, json_t *results);
 psi_status bench_cluster(psi_ctx *ctx, json_t *results);
+psi_status bench_agent(psi_ctx *ctx, json_t *results);
 
 // `psifold bench train|predict --net resnet18 --shape 3x28x28 --batch 256 …`; on the context's
 // threads. The net "heads" is linear heads on cached features.
@@ -30,5 +31,8 @@ typedef struct bench_nn_options {
 
 psi_status bench_train(psi_ctx *ctx, const bench_nn_options *options, json_t *results);
 psi_status bench_predict(psi_ctx *ctx, const bench_nn_options *options, json_t *results);
+
+// An update of deep Q-learning on the lock, target evaluation included; net and batch count.
+psi_status bench_dqn(psi_ctx *ctx, const bench_nn_options *options, json_t *results);
 
 #endif

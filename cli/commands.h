@@ -15,6 +15,7 @@
     X("assign", "latent states for other observations", cli_assign)                                \
     X("export", "the representation network as ONNX or safetensors", cli_export)                   \
     X("plan", "values and the best actions of the latent states", cli_plan)                        \
+    X("agent", "agents that learn a task, with or without a run's representation", cli_agent)      \
     X("report", "a page to look at: what was found, and what is inside each latent state",         \
       cli_report)                                                                                  \
     X("reproduce", "the paper's figures and claims, beside what comes out here", cli_reproduce)    \

@@ -1,34 +1,10 @@
 // psifold generate: trajectories of a built-in task under uniformly random actions.
 #include "cli/commands.h"
+#include "cli/task.h"
 
 #include "base/progress.h"
 
 #include <string.h>
-
-enum { MAX_TASK_OPTIONS = 32 };
-
-// The task's own options, as the command line left them: those that were given are not NULL.
-typedef struct task_options {
-    const psi_task_option *known;
-    size_t n;
-    const char *text[MAX_TASK_OPTIONS];
-    bool flag[MAX_TASK_OPTIONS];
-} task_options;
-
-static psi_status make_task(cli_call *cli, const char *name, const char *preset,
-                            const task_options *options, psi_task *task)
-{
-    psi_status status = psi_task_defaults(cli->ctx, name, preset, task);
-    for (size_t i = 0; status == PSI_OK && i < options->n; i++) {
-        const psi_task_option *option = &options->known[i];
-        if (option->argument && options->text[i]) {
-            status = psi_task_set(cli->ctx, task, option->name, options->text[i]);
-        } else if (!option->argument && options->flag[i]) {
-            status = psi_task_set(cli->ctx, task, option->name, NULL);
-        }
-    }
-    return status == PSI_OK ? psi_task_check(cli->ctx, task) : status;
-}
 
 typedef struct sink {
     psi_writer *writer;
@@ -67,27 +43,17 @@ done:
 psi_status cli_generate(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    const char *output = NULL, *preset = NULL;
+    const char *output = NULL;
     size_t episodes = 1000;
     bool replace = false;
-    task_options of_task = {0};
-    cli_option options[MAX_TASK_OPTIONS + 4] = {
+    cli_task of_task = {0};
+    cli_option options[4 + CLI_TASK_OPTIONS] = {
         {"output", 'o', "PATH", CLI_TEXT, &output,
          "where to: a Minari folder, or an .npz file if the name ends like that"},
         {"episodes", 0, "N", CLI_SIZE, &episodes, "how many"},
         {"replace", 0, NULL, CLI_FLAG, &replace, "overwrite what is there"},
-        {"preset", 0, "NAME", CLI_TEXT, &preset,
-         "a variant of the task; 'psifold tasks' lists them"},
     };
-    size_t n_options = 4;
-    of_task.known = psi_task_options(&of_task.n);
-    for (size_t i = 0; i < of_task.n; i++) {
-        const psi_task_option *known = &of_task.known[i];
-        void *into = known->argument ? (void *)&of_task.text[i] : (void *)&of_task.flag[i];
-        options[n_options++] = (cli_option){
-            known->name, 0,          known->argument, known->argument ? CLI_TEXT : CLI_FLAG,
-            into,        known->what};
-    }
+    const size_t n_options = cli_task_options(&of_task, options, 3);
     const cli_usage usage = {
         .name = "generate",
         .arguments = "TASK",
@@ -108,7 +74,7 @@ psi_status cli_generate(cli_call *cli, int argc, char **argv)
         status = FAIL(cli->ctx, PSI_EUSAGE, "--episodes must be at least 1");
         goto done;
     }
-    TRY(make_task(cli, arguments[0], preset, &of_task, &task));
+    TRY(cli_task_make(cli, arguments[0], &of_task, &task));
     TRY(psi_task_json(cli->ctx, &task, description));
     snprintf(id, sizeof id, "psifold/%s/%s-v0", psi_task_name(task.kind), task.preset);
     psi_episode_spec spec = psi_collect_spec(&task);

@@ -1,6 +1,7 @@
 // psifold reproduce: the paper's figures, each by one command.
 #include "cli/reproduce.h"
 #include "cli/commands.h"
+#include "cli/experiments.h"
 
 #include "base/file.h"
 #include "base/progress.h"
@@ -130,6 +131,25 @@ done:
     return status;
 }
 
+// The agents' experiments: trials that are kept one by one instead of a study's files.
+static psi_status run_agents(cli_call *cli, const study *of, cli_reproduce_call *call,
+                             const char *what, const char *output)
+{
+    psi_status status = PSI_OK;
+    char *folder = NULL;
+    TRY(folder_of(cli, output, what, of->scale_name, &folder));
+    TRY(base_make_folders(cli->ctx, folder));
+    call->scale = (cli_scale)of->scale;
+    call->scale_name = of->scale_name;
+    call->episodes = of->episodes;
+    call->output = folder;
+    TRY(strcmp(what, "sweep") == 0 ? cli_reproduce_sweep(cli, call)
+                                   : cli_reproduce_transfer(cli, call));
+done:
+    base_free(cli->ctx, folder);
+    return status;
+}
+
 psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
 {
     static const char *const scales[] = {"quick", "medium", "paper"};
@@ -138,6 +158,7 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
     bool show_options = false;
     study of = {
         .cli = cli, .scale_name = "quick", .net = "auto", .constants = "ours", .digits = 10};
+    cli_reproduce_call call = {.digits = "mnist"};
     const cli_option options[] = {
         {"output", 'o', "FOLDER", CLI_TEXT, &output, "where data, figures and pages go"},
         {"scale", 0, "quick|medium|paper", CLI_CHOICE, &of.scale_name,
@@ -146,7 +167,13 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
          "psifold's own, or the paper's schedule with table 1"},
         {"net", 0, "auto|cnn|resnet18", CLI_CHOICE, &of.net,
          "of the lock; auto: cnn, and resnet18 at the scale of the paper"},
-        {"episodes", 0, "N", CLI_SIZE, &of.episodes, "training trajectories; 0: the scale's"},
+        {"episodes", 0, "N", CLI_SIZE, &of.episodes,
+         "training trajectories, or an agent's episodes in a task; 0: the scale's"},
+        {"run", 0, "RUN", CLI_TEXT, &call.run,
+         "transfer: take the representation from this run folder"},
+        {"seeds", 0, "N", CLI_SIZE, &call.seeds, "transfer, sweep: seeds; 0: the scale's"},
+        {"digits", 0, "mnist|drawn", CLI_CHOICE, &call.digits,
+         "transfer, sweep: images of the lock"},
         {"digits-per-dial", 0, "N", CLI_SIZE, &of.digits, "of the lock: fewer make it smaller"},
         {"show-options", 0, NULL, CLI_FLAG, &show_options,
          "print the constants of table 1 and ours, and do nothing"},
@@ -156,18 +183,25 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         .arguments = "[WHAT]",
         .summary = "Repeats the paper's experiments: its figures, claims and tables",
         .text = "WHAT is column-world (figure 1), point-column-world (figure 4), combination-lock\n"
-                "(figure 5) or all. Each leaves data, figures and a page with the paper's claims\n"
-                "beside ours in FOLDER/WHAT/SCALE. What is finished there is not run again.",
+                "(figure 5) or all of these; or transfer (figure 6: agents in new tasks) or sweep\n"
+                "(table 2: the options of deep Q-learning). Each leaves data, figures and a page\n"
+                "with the paper's claims beside ours in FOLDER/WHAT/SCALE. What is finished there\n"
+                "is not run again.",
         .example = "psifold reproduce column-world -o results",
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (show_options) return study_show_presets(cli);
+    while (strcmp(scales[of.scale], of.scale_name) != 0) of.scale++;
+    if (arguments[0] &&
+        (strcmp(arguments[0], "transfer") == 0 || strcmp(arguments[0], "sweep") == 0)) {
+        return run_agents(cli, &of, &call, arguments[0], output);
+    }
     if (!arguments[0] || (strcmp(arguments[0], "all") != 0 && !find_study(arguments[0]))) {
         status = FAIL(cli->ctx, PSI_EUSAGE,
                       "reproduce needs to know what: column-world, point-column-world, "
-                      "combination-lock or all");
+                      "combination-lock, transfer, sweep or all");
         goto done;
     }
     if (of.digits < 2 || of.digits > 10) {
@@ -178,7 +212,6 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         status = FAIL(cli->ctx, PSI_EMISSING, "gnuplot is not installed: the figures need it");
         goto done;
     }
-    while (strcmp(scales[of.scale], of.scale_name) != 0) of.scale++;
     status = run_studies(cli, &of, arguments[0], output);
 done:
     return status;

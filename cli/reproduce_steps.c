@@ -268,7 +268,7 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
                 .started = base_seconds(),
                 .phases = {{"learning features", "learning the features", .unit = IMAGE_BATCH},
                            {"predict", "computing features of observations", .unit = 1},
-                           {"train", "training the representation network", .unit = IMAGE_BATCH}}};
+                           {"representation", "training the representation network", .unit = IMAGE_BATCH}}};
     TRY(psi_run_resume(ctx, path, &run));
     if (psi_run_finished(run)) {
         status = study_says(of, "%s: clustered before", name);

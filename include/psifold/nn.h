@@ -171,6 +171,11 @@ PSI_API psi_status psi_adam_new(psi_ctx *ctx, const psi_net *net, const psi_adam
                                 psi_adam **out);
 PSI_API void psi_adam_free(psi_ctx *ctx, psi_adam *adam);
 
+// The moments and the number of steps in a safetensors file, bit for bit, and back into an
+// optimiser of the same architecture (else PSI_ESHAPE, and it is as it was).
+PSI_API psi_status psi_adam_save(psi_ctx *ctx, const psi_adam *adam, const char *path);
+PSI_API psi_status psi_adam_load(psi_ctx *ctx, psi_adam *adam, const char *path);
+
 // One update from the workspace's gradients.
 PSI_API psi_status psi_adam_step(psi_ctx *ctx, psi_adam *adam, psi_net *net, psi_work *work,
                                  double learning_rate);

@@ -3,6 +3,7 @@
 // done. Which thread plays an episode changes nothing: all its dice are named by its number.
 #include <psifold/agent.h>
 
+#include "agent/streams.h"
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
@@ -11,7 +12,6 @@
 
 #include <stdatomic.h>
 
-enum { AGENT_STREAM_ACTIONS = 0x61677401 };
 enum {
     BLOCK = 32,
     FIRST_ROOM = 256
@@ -75,7 +75,7 @@ static psi_status play(const collecting *work, size_t lane, uint64_t number, age
     psi_env *env = work->env;
     const size_t row_bytes = psi_env_space(env)->row_bytes;
     const uint32_t n_actions = (uint32_t)psi_env_space(env)->n_actions;
-    base_random choice = base_random_stream(work->seed, AGENT_STREAM_ACTIONS, number);
+    base_random choice = base_random_stream(work->seed, AGENT_STREAM_COLLECT, number);
     bool terminated = false, truncated = false;
     size_t t = 0;
     if (slot->room == 0) TRY(make_room(work->ctx, slot, row_bytes));

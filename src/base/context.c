@@ -20,6 +20,7 @@ struct psi_ctx {
     pthread_mutex_t error_lock; // worker threads may fail, too
     atomic_bool cancelled;
     base_team *team;
+    psi_ctx *parent; // whose cancel is this one's, too; NULL
 };
 
 // Every block is preceded by this record; the block itself starts on a cache line.
@@ -79,6 +80,15 @@ void psi_ctx_free(psi_ctx *ctx)
     ctx->options.allocator.release(ctx->options.allocator.user, ctx);
 }
 
+psi_status base_ctx_child(psi_ctx *parent, int threads, psi_ctx **out)
+{
+    const psi_options options = {.allocator = parent->options.allocator, .threads = threads};
+    const psi_status status = psi_ctx_new(&options, out);
+    if (status != PSI_OK) return FAIL(parent, status, "no memory for another context");
+    (*out)->parent = parent;
+    return PSI_OK;
+}
+
 const psi_error_record *psi_error(const psi_ctx *ctx)
 {
     return &ctx->error;
@@ -98,7 +108,11 @@ struct base_team *base_ctx_team(psi_ctx *ctx)
 
 psi_status base_cancelled(psi_ctx *ctx)
 {
-    if (!atomic_load_explicit(&ctx->cancelled, memory_order_relaxed)) return PSI_OK;
+    bool cancelled = false;
+    for (psi_ctx *at = ctx; at && !cancelled; at = at->parent) {
+        cancelled = atomic_load_explicit(&at->cancelled, memory_order_relaxed);
+    }
+    if (!cancelled) return PSI_OK;
     return FAIL(ctx, PSI_ECANCELLED, "stopped on request");
 }
 

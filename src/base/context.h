@@ -44,6 +44,10 @@ void base_warn(psi_ctx *ctx, const char *format, ...) PRINTF_LIKE(2, 3);
 // PSI_ECANCELLED once psi_cancel was called: long loops ask this at every step.
 psi_status base_cancelled(psi_ctx *ctx);
 
+// A context for one thread of the parent's team: the same allocator and cancel, no callbacks, a
+// thread count and an error record of its own. The parent must outlive it.
+psi_status base_ctx_child(psi_ctx *parent, int threads, psi_ctx **out);
+
 struct base_team *base_ctx_team(psi_ctx *ctx); // the context's threads (threads.h)
 void base_report(psi_ctx *ctx, const psi_progress *progress);
 

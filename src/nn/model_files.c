@@ -1,6 +1,7 @@
 // Networks in files: safetensors out and in, ONNX out.
 #include "nn/net.h"
 #include "nn/onnx.h"
+#include "nn/pass.h"
 #include "nn/safetensors.h"
 
 #include "base/arena.h"
@@ -237,6 +238,50 @@ done:
     psi_net_free(ctx, net);
     nn_safetensors_free(file);
     base_arena_free(&arena);
+    return status;
+}
+
+// ---- moments
+
+enum { ADAM_TENSORS = 3 };
+
+static void list_moments(const psi_adam *adam, const uint64_t *steps,
+                         nn_named_tensor tensors[ADAM_TENSORS])
+{
+    tensors[0] = (nn_named_tensor){"first_moments", NN_F32, 1, {adam->n}, adam->m};
+    tensors[1] = (nn_named_tensor){"second_moments", NN_F32, 1, {adam->n}, adam->v};
+    tensors[2] = (nn_named_tensor){"steps", NN_U64, 0, {0}, steps};
+}
+
+psi_status psi_adam_save(psi_ctx *ctx, const psi_adam *adam, const char *path)
+{
+    nn_named_tensor tensors[ADAM_TENSORS];
+    const nn_file_note note = {"psifold", "adam"};
+    list_moments(adam, &adam->steps, tensors);
+    return nn_safetensors_save(ctx, path, tensors, ADAM_TENSORS, &note, 1);
+}
+
+psi_status psi_adam_load(psi_ctx *ctx, psi_adam *adam, const char *path)
+{
+    nn_safetensors *file = NULL;
+    real *m = NULL, *v = NULL;
+    uint64_t steps;
+    nn_named_tensor tensors[ADAM_TENSORS];
+    psi_status status = PSI_OK;
+    list_moments(adam, &steps, tensors);
+    TRY(nn_safetensors_open(ctx, path, &file));
+    TRY(base_alloc(ctx, adam->n, sizeof *m, &m));
+    TRY(base_alloc(ctx, adam->n, sizeof *v, &v));
+    TRY(nn_safetensors_load(file, &tensors[0], m));
+    TRY(nn_safetensors_load(file, &tensors[1], v));
+    TRY(nn_safetensors_load(file, &tensors[2], &steps));
+    memcpy(adam->m, m, adam->n * sizeof *m);
+    memcpy(adam->v, v, adam->n * sizeof *v);
+    adam->steps = steps;
+done:
+    base_free(ctx, m);
+    base_free(ctx, v);
+    nn_safetensors_free(file);
     return status;
 }
 

@@ -44,7 +44,7 @@ done:
 
 static void put_names(report_plot *plot, const char *axis, size_t n, const char *const *names)
 {
-    const size_t step = names ? (n + 39) / 40 : n > 20 ? (n + 9) / 10 : 1;
+    const size_t step = names ? (n + 19) / 20 : n > 20 ? (n + 9) / 10 : 1;
     report_putf(&plot->script, "    set %stics (", axis);
     for (size_t i = 0; i < n; i += step) {
         report_put(&plot->script, i ? ", '" : "'");

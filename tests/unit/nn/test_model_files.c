@@ -54,6 +54,52 @@ static void files_come_back_the_same(void **state)
     psi_ctx_free(ctx);
 }
 
+// One training step, from here on the same whether the moments went through a file or not.
+static void moments_come_back_the_same(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    const char *path = test_path(folder, "adam.safetensors");
+    const psi_net_spec spec = spec_of(PSI_NET_MLP);
+    psi_net_spec narrow = spec;
+    narrow.hidden[0] = 8;
+    psi_net *net, *copy, *other;
+    psi_adam *adam, *back, *smaller;
+    psi_work *work;
+    const float inputs[] = {1, 2, 3, 4, 5, 6, 0, 1, 0, 1, 0, 1};
+    const int32_t targets[] = {1, 4};
+    const psi_labels labels = {.targets = targets};
+    double loss, same;
+    assert_ok(ctx, psi_net_new(ctx, &spec, 3, &net));
+    assert_ok(ctx, psi_net_new(ctx, &narrow, 3, &other));
+    assert_ok(ctx, psi_adam_new(ctx, net, NULL, &adam));
+    assert_ok(ctx, psi_adam_new(ctx, net, NULL, &back));
+    assert_ok(ctx, psi_adam_new(ctx, other, NULL, &smaller));
+    assert_ok(ctx, psi_work_new(ctx, net, &(psi_work_options){.max_batch = 2}, &work));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(ctx, psi_net_train_step(ctx, net, work, adam, inputs, &labels, 2, 0.01, &loss));
+    }
+    assert_ok(ctx, psi_net_clone(ctx, net, &copy));
+    assert_ok(ctx, psi_adam_save(ctx, adam, path));
+    assert_ok(ctx, psi_adam_load(ctx, back, path));
+    assert_status(ctx, psi_adam_load(ctx, smaller, path), PSI_ESHAPE);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(ctx, psi_net_train_step(ctx, net, work, adam, inputs, &labels, 2, 0.01, &loss));
+        assert_ok(ctx, psi_net_train_step(ctx, copy, work, back, inputs, &labels, 2, 0.01, &same));
+        assert_true(loss == same);
+    }
+    psi_work_free(ctx, work);
+    psi_adam_free(ctx, adam);
+    psi_adam_free(ctx, back);
+    psi_adam_free(ctx, smaller);
+    psi_net_free(ctx, net);
+    psi_net_free(ctx, copy);
+    psi_net_free(ctx, other);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
 // torchvision's resnet18 has 122 entries, in this order; ours are followed by the heads.
 static void resnet18_has_torchvisions_names(void **state)
 {
@@ -172,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_come_back_the_same),
+        cmocka_unit_test(moments_come_back_the_same),
         cmocka_unit_test(resnet18_has_torchvisions_names),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(running_out_of_memory_leaks_nothing),

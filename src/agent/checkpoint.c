@@ -1,0 +1,120 @@
+// An agent in a folder, and back: its learning curve, how far it is, and its mind.
+#include "agent/agent.h"
+
+#include "base/context.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/progress.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LARGEST_STATE = 1 << 16 };
+
+// What must be the same for an agent to go on from a folder.
+static psi_status describe(psi_ctx *ctx, const psi_agent *agent, json_t **out)
+{
+    psi_status status = PSI_OK;
+    char task[PSI_TASK_JSON_SIZE];
+    const psi_agent_options *o = &agent->options;
+    *out = NULL;
+    TRY(psi_task_json(ctx, &agent->task, task));
+    *out =
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
+                  "s:i, s:b, s:f, "
+                  "s:f, s:f, s:s}",
+                  "task", task, "kind", psi_agent_kind_name(o->kind), "view",
+                  psi_view_name(o->view), "net", psi_net_kind_name(o->net), "hidden",
+                  (json_int_t)o->hidden, "gamma", o->gamma, "learning_rate", o->learning_rate,
+                  "batch", (json_int_t)o->batch, "buffer", (json_int_t)o->buffer, "learning_starts",
+                  (json_int_t)o->learning_starts, "update_every", (json_int_t)o->update_every,
+                  "exploration_episodes", (json_int_t)o->exploration_episodes, "final_epsilon",
+                  o->final_epsilon, "tau", o->tau, "target_period", (json_int_t)o->target_period,
+                  "loss", (int)o->loss, "freeze_norm", (int)o->freeze_norm, "table_rate",
+                  o->table_rate, "optimism", o->optimism, "best_value", o->best_value, "seed", "");
+    TRY(base_json_made(ctx, *out));
+    // as text: JSON's integers end at 2^63
+    char seed[32];
+    snprintf(seed, sizeof seed, "%" PRIu64, o->seed);
+    if (json_object_set_new(*out, "seed", json_string(seed)) != 0) {
+        status = FAIL(ctx, PSI_ENOMEM, "no memory for the description of an agent");
+    }
+done:
+    if (status != PSI_OK) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+psi_status psi_agent_save(psi_ctx *ctx, const psi_agent *agent, const char *folder)
+{
+    psi_status status = PSI_OK;
+    base_output *output = NULL;
+    char *curve = NULL, *state = NULL;
+    json_t *all = NULL, *options = NULL;
+    TRY(base_output_open(ctx, folder, BASE_FOLDER, true, &output));
+    const char *inside = base_output_path(output);
+    TRY(base_join(ctx, inside, "curve.csv", &curve));
+    TRY(base_join(ctx, inside, "state.json", &state));
+    TRY(describe(ctx, agent, &options));
+    all = json_pack("{s:O, s:I, s:I, s:f}", "options", options, "steps",
+                    (json_int_t)(agent->mind ? agent->mind->steps : 0), "updates",
+                    (json_int_t)(agent->mind ? agent->mind->updates : 0), "seconds",
+                    base_seconds() - agent->started);
+    TRY(base_json_made(ctx, all));
+    TRY(base_json_save(ctx, state, all));
+    TRY(psi_curve_save_csv(ctx, agent->curve, agent->n_episodes, curve));
+    if (agent->mind) TRY(agent->mind->rules->save(ctx, agent->mind, inside));
+    base_output *whole = output;
+    output = NULL;
+    TRY(base_output_commit(whole));
+done:
+    base_output_discard(output);
+    base_free(ctx, curve);
+    base_free(ctx, state);
+    json_decref(all);
+    json_decref(options);
+    return status;
+}
+
+psi_status psi_agent_load(psi_ctx *ctx, psi_agent *agent, const char *folder)
+{
+    psi_status status = PSI_OK;
+    char *curve = NULL, *state = NULL;
+    json_t *all = NULL, *options = NULL;
+    psi_agent_episode *episodes = NULL;
+    size_t n = 0;
+    TRY(base_join(ctx, folder, "curve.csv", &curve));
+    TRY(base_join(ctx, folder, "state.json", &state));
+    TRY(base_json_load(ctx, state, LARGEST_STATE, &all));
+    TRY(describe(ctx, agent, &options));
+    if (!json_equal(json_object_get(all, "options"), options)) {
+        status = FAIL(ctx, PSI_EDATA, "%s is another agent: its task or options differ", folder);
+        goto done;
+    }
+    const json_int_t steps = json_integer_value(json_object_get(all, "steps"));
+    const json_int_t updates = json_integer_value(json_object_get(all, "updates"));
+    if (steps < 0 || updates < 0) {
+        status = FAIL(ctx, PSI_EFORMAT, "%s: steps and updates cannot be negative", state);
+        goto done;
+    }
+    TRY(psi_curve_load_csv(ctx, curve, &episodes, &n));
+    if (agent->mind) {
+        TRY(agent->mind->rules->load(ctx, agent->mind, folder));
+        agent->mind->steps = (uint64_t)steps;
+        agent->mind->updates = (uint64_t)updates;
+    }
+    agent->started = base_seconds() - json_number_value(json_object_get(all, "seconds"));
+    psi_agent_episode *old = agent->curve;
+    agent->curve = episodes;
+    episodes = old;
+    agent->n_episodes = agent->room = n;
+done:
+    base_free(ctx, episodes);
+    base_free(ctx, curve);
+    base_free(ctx, state);
+    json_decref(all);
+    json_decref(options);
+    return status;
+}

@@ -1,0 +1,128 @@
+#include "support/truth.h"
+
+#include "base/context.h"
+#include "cluster/folder.h"
+
+#include <math.h>
+#include <string.h>
+
+static size_t count_states(const psi_trajectories *data)
+{
+    int32_t largest = 0;
+    for (size_t i = 0; i < data->n_observations; i++) {
+        if (data->latent_states[i] > largest) largest = data->latent_states[i];
+    }
+    return (size_t)largest + 1;
+}
+
+static psi_status gather(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n, void *out)
+{
+    return psi_observations_gather(ctx, user, rows, n, out);
+}
+
+psi_status test_truth_net(psi_ctx *ctx, const psi_trajectories *data, psi_net_kind kind,
+                          size_t steps, uint64_t seed, psi_net **out)
+{
+    enum { BATCH = 256 };
+    psi_status status = PSI_OK;
+    psi_net *net = NULL;
+    psi_work *work = NULL;
+    *out = NULL;
+    const psi_shape shape = *psi_observations_shape(data->observations);
+    psi_net_spec spec = psi_net_defaults(kind, &shape, psi_observations_dtype(data->observations),
+                                         1, count_states(data));
+    if (kind == PSI_NET_MLP) spec.hidden[0] = spec.hidden[1] = 128;
+    TRY(psi_net_new(ctx, &spec, seed, &net));
+    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH}, &work));
+    const psi_samples samples = {.source = {(void *)data->observations, gather},
+                                 .n = data->n_observations,
+                                 .targets = data->latent_states};
+    const psi_train_options how = {.batch = BATCH,
+                                   .epochs = 1 + steps * BATCH / data->n_observations,
+                                   .max_steps = steps,
+                                   .schedule = {PSI_LINEAR, 2e-3, 20, 0.3},
+                                   .seed = seed};
+    TRY(psi_net_train(ctx, net, work, &samples, &how));
+    *out = net;
+    net = NULL;
+done:
+    psi_work_free(ctx, work);
+    psi_net_free(ctx, net);
+    return status;
+}
+
+psi_status test_truth_accuracy(psi_ctx *ctx, const psi_trajectories *data, const psi_net *net,
+                               double *accuracy)
+{
+    psi_status status = PSI_OK;
+    int32_t *labels = NULL;
+    size_t right = 0;
+    TRY(base_alloc(ctx, data->n_observations, sizeof *labels, &labels));
+    TRY(psi_clustering_assign(ctx, net, data->observations, labels));
+    for (size_t i = 0; i < data->n_observations; i++) right += labels[i] == data->latent_states[i];
+    *accuracy = (double)right / (double)data->n_observations;
+done:
+    base_free(ctx, labels);
+    return status;
+}
+
+static psi_status latent_model(psi_ctx *ctx, const psi_trajectories *data, psi_paths *paths,
+                               psi_mdp **out)
+{
+    psi_status status = PSI_OK;
+    psi_counts *counts = NULL;
+    *paths = (psi_paths){.n_episodes = data->n_episodes,
+                         .n_transitions = data->n_transitions,
+                         .n_actions = data->n_actions,
+                         .n_latent = count_states(data),
+                         .has_terminal = true,
+                         .labels = data->latent_states,
+                         .actions = data->actions,
+                         .rewards = data->rewards,
+                         .episode_offsets = data->episode_offsets,
+                         .terminated = data->terminated};
+    TRY(psi_counts_new(ctx, paths, &counts));
+    TRY(psi_counts_model(ctx, counts, 1, out));
+done:
+    psi_counts_free(ctx, counts);
+    return status;
+}
+
+psi_status test_truth_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *net,
+                          const char *folder)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *found = NULL;
+    psi_run *run = NULL;
+    char *trunk = NULL;
+    psi_paths paths;
+    const psi_cluster_options options = psi_cluster_defaults();
+    TRY(base_alloc_zero(ctx, 1, sizeof *found, &found));
+    found->representation = net;
+    net = NULL;
+    found->n_observations = data->n_observations;
+    found->n_latent = count_states(data);
+    found->has_terminal = true;
+    found->approximator = psi_net_kind_name(psi_net_spec_of(found->representation)->kind);
+    found->gamma = 0.5;
+    found->epsilon_reward = found->epsilon_sf = 0.5;
+    found->converged = found->stable = true;
+    TRY(test_truth_accuracy(ctx, data, found->representation, &found->accuracy));
+    TRY(base_alloc(ctx, data->n_observations, sizeof *found->labels, &found->labels));
+    memcpy(found->labels, data->latent_states, data->n_observations * sizeof *found->labels);
+    TRY(latent_model(ctx, data, &paths, &found->model));
+    TRY(psi_certify(ctx, found->model, 0.5, &paths, 0.5, 0.5, &found->certificate));
+    TRY(psi_run_new(ctx, folder, true, &run));
+    // a clustering keeps its trunk there while it works; here it is the network itself
+    TRY(cluster_folder_result(run, "trunk.safetensors", &trunk));
+    TRY(psi_net_save(ctx, found->representation, trunk));
+    psi_run *whole = run;
+    run = NULL;
+    TRY(psi_run_commit(whole, "the truth", data, &options, found));
+done:
+    base_free(ctx, trunk);
+    psi_run_discard(run);
+    psi_net_free(ctx, net);
+    psi_clustering_free(ctx, found);
+    return status;
+}
