@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -16,6 +17,22 @@ PSIFOLD = os.environ["PSIFOLD"]
 def run(*arguments, **options):
     return subprocess.run([PSIFOLD, *map(str, arguments)], capture_output=True, text=True,
                           timeout=120, **options)
+
+
+def write_npz(path, **arrays):
+    """Arrays of doubles (lists), whole numbers (tuples) or rows of doubles (lists of lists)."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, values in arrays.items():
+            shape, kind = (len(values),), "q" if isinstance(values, tuple) else "d"
+            if values and isinstance(values[0], list):
+                shape = (len(values), len(values[0]))
+                values = [value for row in values for value in row]
+            head = repr({"descr": "<i8" if kind == "q" else "<f8", "fortran_order": False,
+                         "shape": shape}).encode()
+            head += b" " * (-(len(head) + 11) % 64) + b"\n"
+            archive.writestr(name + ".npy", b"\x93NUMPY\x01\x00" +
+                             len(head).to_bytes(2, "little") + head +
+                             struct.pack(f"<{len(values)}{kind}", *values))
 
 
 class Command(unittest.TestCase):
@@ -156,6 +173,61 @@ class Command(unittest.TestCase):
         self.assertIn(b"stopped on request", process.stderr.read())
         process.stderr.close()
         self.assertEqual(list(self.path.iterdir()), [])
+
+    def test_odd_data_get_a_sentence_or_an_answer(self):
+        def ring(name, reward=1.0, poison=None, actions=2, episodes=20, length=20):
+            observations, taken, rewards = [], [], []
+            for e in range(episodes):
+                place = 0
+                for t in range(length + 1):
+                    observations.append([float(place), 7.0])
+                    if t == length:
+                        break
+                    action = (e * 7 + t * t) % actions
+                    goes_on = action > 0 or actions == 1
+                    taken.append(action)
+                    rewards.append(reward if goes_on and place == 2 else 0.0)
+                    place = (place + 1) % 3 if goes_on else place
+            if poison is not None:
+                observations[-3][0] = poison
+            write_npz(self.path / name, observations=observations, actions=tuple(taken),
+                      rewards=rewards, episode_lengths=(length,) * episodes,
+                      terminated=(0,) * episodes, truncated=(1,) * episodes)
+            return self.path / name
+
+        quick = ("--trunk-steps", 50, "--head-steps", 50, "--representation-steps", 50, "--hidden",
+                 16, "--max-rounds", 1, "--max-refinements", 4)
+        for kind in ("table", "mlp"):
+            folder = self.path / kind
+            options = ("-o", folder, "--approximator", kind, "--replace", *quick)
+            self.refuse(6, "all 400 rewards are 0", "cluster", ring("c.npz", reward=0.0), *options)
+            for poison in (float("nan"), float("inf"), 1e300):
+                self.refuse(6, "observation 417", "cluster", ring("n.npz", poison=poison), *options)
+            self.refuse(8, "--max-latent-states", "cluster", ring("m.npz"), *options,
+                        "--max-latent-states", 1, "--epsilon-reward", 1e-9, "--epsilon-sf", 1e-9,
+                        "--filter", 0)
+            self.assertFalse(folder.exists())
+            for odd in (ring("a.npz", actions=1), ring("e.npz", episodes=1, length=60),
+                        ring("s.npz", episodes=90, length=6), ring("h.npz", reward=1e300)):
+                self.succeed("cluster", odd, *options)
+                self.succeed("evaluate", folder, odd)
+
+    def test_an_interrupted_run_is_recognised(self):
+        data = self.generate("point-column-world", "--episodes", 200)
+        folder = self.path / "run"
+        process = subprocess.Popen([PSIFOLD, "cluster", str(data), "-o", str(folder)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while not (folder / "checkpoint" / "start.json").exists():
+            time.sleep(0.01)
+        self.refuse(2, "another process", "cluster", data, "-o", folder, "--resume")
+        process.send_signal(signal.SIGINT)
+        self.assertIn("--resume", process.communicate(timeout=60)[1])
+        self.assertEqual(process.returncode, 130)
+        for command in (("evaluate", folder, data), ("verify", folder, data), ("plan", folder)):
+            self.refuse(10, "interrupted", *command)
+        self.refuse(2, "--resume", "cluster", data, "-o", folder)
+        self.refuse(2, "seed 0, not 5", "cluster", data, "-o", folder, "--resume", "--seed", 5)
+        self.assertTrue((folder / "checkpoint" / "start.json").exists())
 
     def test_a_table_is_clustered_judged_and_planned_on(self):
         data = self.generate("column-world", "--episodes", 300)
