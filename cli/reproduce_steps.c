@@ -264,11 +264,12 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     psi_cluster_options how = *options;
     psi_clustering *found = NULL;
     psi_run *run = NULL;
-    meter to = {.of = of,
-                .started = base_seconds(),
-                .phases = {{"learning features", "learning the features", .unit = IMAGE_BATCH},
-                           {"predict", "computing features of observations", .unit = 1},
-                           {"representation", "training the representation network", .unit = IMAGE_BATCH}}};
+    meter to = {
+        .of = of,
+        .started = base_seconds(),
+        .phases = {{"learning features", "learning the features", .unit = IMAGE_BATCH},
+                   {"predict", "computing features of observations", .unit = 1},
+                   {"representation", "training the representation network", .unit = IMAGE_BATCH}}};
     TRY(psi_run_resume(ctx, path, &run));
     if (psi_run_finished(run)) {
         status = study_says(of, "%s: clustered before", name);
