@@ -124,8 +124,8 @@ static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *
     TRY(psi_purity_of(ctx, data, run->labels, run->n_latent, &purity));
     *exact = run->n_latent == purity.true_latent_states && purity.off_diagonal == 0.0;
     TRY(study_load_levels(of, run_name, run, data, &levels));
-    if (levels.n > MAX_STAGES) {
-        status = FAIL(ctx, PSI_ELIMIT, "more than %d refinements", MAX_STAGES - 2);
+    if (levels.n == 0 || levels.n > MAX_STAGES) {
+        status = FAIL(ctx, PSI_ELIMIT, "not between 1 and %d refinements", MAX_STAGES - 2);
         goto done;
     }
     TRY(judge_stages(of, index, data, run, test, &levels, worst, summary));

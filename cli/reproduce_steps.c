@@ -235,10 +235,10 @@ static psi_status save_phases(study *of, const meter *from, double seconds, cons
     double told = from->refining;
     for (size_t i = 0; i < CLI_COUNT(from->phases); i++) {
         told += from->phases[i].seconds;
-        json_array_append_new(
-            phases, json_pack("{s:s, s:f, s:I}", "phase", from->phases[i].what, "seconds",
-                              from->phases[i].seconds, "image_passes",
-                              (json_int_t)(from->phases[i].count * from->phases[i].unit)));
+        json_array_append_new(phases, json_pack("{s:s, s:f, s:I}", "phase", from->phases[i].what,
+                                                "seconds", from->phases[i].seconds, "image_passes",
+                                                (json_int_t)from->phases[i].count *
+                                                    (json_int_t)from->phases[i].unit));
     }
     json_array_append_new(phases, json_pack("{s:s, s:f, s:i}", "phase", "refinements", "seconds",
                                             from->refining, "image_passes", 0));

@@ -164,7 +164,7 @@ static psi_status run_trials(cli_call *cli, transfer_study *study, size_t first,
     psi_status status = PSI_OK;
     cli_trial *batch = NULL, **from = NULL;
     size_t n = 0;
-    const size_t most = TRANSFER_TASKS * TRANSFER_AGENTS * study->seeds;
+    const size_t most = (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * study->seeds;
     TRY(base_alloc_zero(cli->ctx, most, sizeof *batch, &batch));
     TRY(base_alloc(cli->ctx, most, sizeof(cli_trial *), &from));
     for (size_t agent = 0; agent < TRANSFER_AGENTS; agent++) {
@@ -208,7 +208,7 @@ static psi_status write_manifest(cli_call *cli, const cli_reproduce_call *call,
     char *path = NULL;
     json_t *manifest = NULL;
     double trial_seconds = 0;
-    for (size_t i = 0; i < TRANSFER_TASKS * TRANSFER_AGENTS * study->seeds; i++) {
+    for (size_t i = 0; i < (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * study->seeds; i++) {
         trial_seconds += study->trials[i].seconds;
     }
     TRY(base_join(cli->ctx, call->output, "manifest.json", &path));
@@ -239,7 +239,7 @@ psi_status cli_reproduce_transfer(cli_call *cli, const cli_reproduce_call *call)
                             .net = psi_net_kind_name(SCALES[call->scale].net),
                             .seeds = call->seeds ? call->seeds : SCALES[call->scale].seeds,
                             .episodes = call->episodes ? call->episodes : 100};
-    const size_t n = TRANSFER_TASKS * TRANSFER_AGENTS * study.seeds;
+    const size_t n = (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * study.seeds;
     TRY(base_alloc_zero(cli->ctx, n, sizeof *study.trials, &study.trials));
     TRY(base_alloc_zero(cli->ctx, study.seeds, sizeof(char *), &files));
     TRY(find_run(cli, call, &run_folder, &run));

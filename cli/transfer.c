@@ -324,7 +324,7 @@ static psi_status write_curves(cli_call *cli, const transfer_study *study, const
     base_output *output = NULL;
     TRY(base_output_open(cli->ctx, path, BASE_FILE, true, &output));
     TRY(base_output_write(output, HEAD, sizeof HEAD - 1));
-    for (size_t i = 0; i < TRANSFER_TASKS * TRANSFER_AGENTS * study->seeds; i++) {
+    for (size_t i = 0; i < (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * study->seeds; i++) {
         const cli_trial *trial = &study->trials[i];
         unsigned long long total = 0;
         for (size_t e = 0; e < trial->n_curve; e++) {

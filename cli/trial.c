@@ -274,7 +274,6 @@ static psi_status run_trial(psi_ctx *ctx, trials *all, cli_trial *trial)
     status = learn(ctx, all, agent, trial->episodes, checkpoint);
     trial->diverged = status == PSI_ENUMERIC; // counted and shown, with what it earned till then
     if (!trial->diverged) TRY(status);
-    status = PSI_OK;
     TRY(keep_curve(ctx, trial, agent));
     if (trial->evaluation && !trial->diverged) {
         TRY(psi_agent_evaluate(ctx, agent, trial->evaluation, &trial->final));

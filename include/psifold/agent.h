@@ -50,8 +50,7 @@ PSI_API psi_status psi_task_optimum(psi_ctx *ctx, const psi_task *task, double g
 #define PSI_AGENT_TABLE(X)                                                                         \
     X(DQN, "dqn", "a Q-network from random weights")                                               \
     X(PRETRAINED, "pretrained",                                                                    \
-      "a Q-network that has learnt another task; all of it goes on "                               \
-      "learning")                                                                                  \
+      "a Q-network that has learnt another task; all of it goes on learning")                      \
     X(REWARD_PREDICTIVE, "reward-predictive",                                                      \
       "the trunk of a clustering run's network, frozen; only the top layer learns")                \
     X(PLANNER, "planner",                                                                          \
