@@ -213,29 +213,41 @@ static void drawn_digits(void **state)
     psi_ctx_free(ctx);
 }
 
-static void mnist(void **state)
+static void learns_mnist(learning *l)
 {
-    (void)state;
-    learning single = {"MNIST", 1, 60000, 5, 0, 1e-3, 0.99};
-    learning patterns = {"patterns of MNIST", 3, 60000, 8, 10000, 1e-3, 0.985};
     psi_ctx *ctx = test_ctx(2);
     env_digits *train, *test;
     assert_ok(ctx, env_digits_mnist(ctx, false, &train));
     assert_ok(ctx, env_digits_mnist(ctx, true, &test));
-    learns(ctx, &single, train, test, 1);
-    learns(ctx, &patterns, train, test, 1);
+    learns(ctx, l, train, test, 1);
     env_digits_free(ctx, train);
     env_digits_free(ctx, test);
     psi_ctx_free(ctx);
+}
+
+static void mnist(void **state)
+{
+    (void)state;
+    learning single = {"MNIST", 1, 60000, 5, 0, 1e-3, 0.99};
+    learns_mnist(&single);
+}
+
+// Eight epochs reach 98.43 %: two digits have to be right at once.
+static void mnist_patterns(void **state)
+{
+    (void)state;
+    learning patterns = {"patterns of MNIST", 3, 60000, 16, 10000, 1e-3, 0.985};
+    learns_mnist(&patterns);
 }
 
 int main(int count, char **arguments)
 {
     const struct CMUnitTest small[] = {cmocka_unit_test(a_training_fits_into_600_mb),
                                        cmocka_unit_test(drawn_digits)};
-    const struct CMUnitTest large[] = {cmocka_unit_test(mnist)};
-    if (count == 2 && strcmp(arguments[1], "mnist") == 0) {
-        return cmocka_run_group_tests(large, NULL, NULL);
+    const struct CMUnitTest large[] = {cmocka_unit_test(mnist), cmocka_unit_test(mnist_patterns)};
+    if (count < 2 || strcmp(arguments[1], "mnist") != 0) {
+        return cmocka_run_group_tests(small, NULL, NULL);
     }
-    return cmocka_run_group_tests(small, NULL, NULL);
+    if (count > 2) cmocka_set_test_filter(arguments[2]); // mnist mnist_patterns
+    return cmocka_run_group_tests(large, NULL, NULL);
 }
