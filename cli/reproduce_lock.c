@@ -1,4 +1,5 @@
 // Figure 5: the Combination Lock, seen as images of digits.
+#include "cli/labels.h"
 #include "cli/reproduce.h"
 
 #include <math.h>
@@ -154,6 +155,39 @@ static psi_status judge_stages(study *of, const lock_study *lock)
     TRY(claim_errors(of, n_stages, n, errors, summary));
 done:
     base_free(ctx, errors);
+    return status;
+}
+
+// ---- images that were never seen ----------------------------------------------------------------
+
+// What the representation network makes of test images, and of their reward sequences if only the
+// most probable latent state is followed.
+static psi_status judge_representation(study *of, const lock_study *lock)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = of->cli->ctx;
+    const psi_trajectories *fresh = lock->fresh;
+    int32_t *labels = NULL;
+    double *errors = NULL;
+    size_t predicted = 0;
+    psi_purity purity;
+    psi_sequence_error summary;
+    TRY(base_alloc(ctx, fresh->n_observations, sizeof *labels, &labels));
+    TRY(base_alloc(ctx, fresh->n_episodes, sizeof *errors, &errors));
+    TRY(psi_clustering_assign(ctx, lock->run->representation, fresh->observations, labels));
+    cli_mark_terminals(fresh, lock->run, labels);
+    TRY(psi_purity_of(ctx, fresh, labels, lock->run->n_latent, &purity));
+    TRY(study_set(of, "test_accuracy", json_real(purity.accuracy)));
+    TRY(study_says(of, "test images: %.2f %% in the right latent state", 100.0 * purity.accuracy));
+    const psi_paths paths = cli_paths(fresh, lock->run, labels, lock->run->n_latent);
+    TRY(psi_sequence_errors(ctx, lock->run->model, &paths, NULL, PSI_ROLLOUT_ARGMAX, errors,
+                            &summary));
+    for (size_t i = 0; i < fresh->n_episodes; i++) predicted += errors[i] < SMALL;
+    TRY(study_set(of, "predicted_fraction_argmax",
+                  json_real((double)predicted / (double)fresh->n_episodes)));
+done:
+    base_free(ctx, errors);
+    base_free(ctx, labels);
     return status;
 }
 
@@ -323,6 +357,7 @@ psi_status study_combination_lock(study *of)
     TRY(claim_clusters(of, &lock));
     TRY(draw_confusion(of, &lock));
     TRY(judge_stages(of, &lock));
+    TRY(judge_representation(of, &lock));
     TRY(study_file(of, "run-phases.json", "seconds and image passes of every phase"));
     TRY(study_file(of, "run", "the run folder; run.html is its report"));
     TRY(study_file(of, "data", "training trajectories, images from the training digits"));
