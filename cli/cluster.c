@@ -154,7 +154,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     psi_cluster_options how = psi_cluster_defaults();
     psi_read_options reading = {0};
     const char *output = NULL, *approximator = "auto", *refine = "recluster", *norm = "l2",
-               *paper = NULL;
+               *cache = "auto", *paper = NULL;
     bool replace = false, resume = false;
     const cli_option options[] = {
         {"output", 'o', "RUN", CLI_TEXT, &output, "the run folder to write"},
@@ -177,6 +177,10 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"epsilon-sf", 0, "E", CLI_REAL, &how.epsilon_sf,
          "radius of clusters of successor features; 0: from the gap"},
         {"norm", 0, "l2|l1", CLI_CHOICE, &norm, "norm of successor features"},
+        {"auxiliary", 0, NULL, CLI_FLAG, &how.auxiliary,
+         "features also learn to tell actions and what comes next; on unless --no-auxiliary"},
+        {"cache", 0, "auto|full|half", CLI_CHOICE, &cache,
+         "precision of the features that are kept; auto: half where full takes over 1 GiB"},
         {"filter", 0, "F", CLI_REAL, &how.filter, "smaller shares of the states are spurious"},
         {"max-refinements", 0, "N", CLI_SIZE, &how.max_refinements, "in one round"},
         {"max-rounds", 0, "N", CLI_SIZE, &how.max_rounds, "rounds of refinement"},
@@ -219,6 +223,9 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     how.seed = cli->seed;
     how.split = strcmp(refine, "split") == 0;
     how.norm = strcmp(norm, "l1") == 0 ? PSI_L1 : PSI_L2;
+    how.cache = strcmp(cache, "full") == 0   ? PSI_CACHE_FULL
+                : strcmp(cache, "half") == 0 ? PSI_CACHE_HALF
+                                             : PSI_CACHE_AUTO;
     for (int kind = PSI_APPROXIMATOR_AUTO; kind <= PSI_APPROXIMATOR_RESNET18; kind++) {
         if (strcmp(approximator, psi_approximator_name((psi_approximator)kind)) == 0) {
             how.approximator = (psi_approximator)kind;

@@ -70,7 +70,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (strcmp(word, "--version") == 0) {
-        printf("psifold %s\n", psi_version());
+        printf("psifold %s (%s)\n", psi_version(), psi_commit());
         return 0;
     }
     if (strcmp(word, "--man") == 0) return man_sections();

@@ -7,6 +7,7 @@
 #include "base/progress.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 static const study_entry STUDIES[] = {
     {"column-world", "figure 1", "the exact method on a grid where only the column matters",
@@ -23,6 +24,30 @@ static const study_entry *find_study(const char *name)
         if (strcmp(name, STUDIES[i].name) == 0) return &STUDIES[i];
     }
     return NULL;
+}
+
+// Megabytes that this process had in memory at most, so far.
+static double peak_memory(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1000.0;
+}
+
+// The processor's name, as Linux knows it.
+static json_t *machine(void)
+{
+    json_t *name = NULL;
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && !name && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        name = json_string(colon + 1 + strspn(colon + 1, " "));
+    }
+    if (file) fclose(file);
+    return name ? name : json_null();
 }
 
 static psi_status run_study(study *of, const study_entry *entry)
@@ -46,6 +71,10 @@ static psi_status run_study(study *of, const study_entry *entry)
     TRY(base_json_made(of->cli->ctx, of->results));
     TRY(entry->run(of));
     TRY(study_set(of, "seconds", json_real(base_seconds() - started)));
+    TRY(study_set(of, "peak_memory_mb", json_real(peak_memory())));
+    TRY(study_set(of, "machine", machine()));
+    TRY(study_set(of, "commit", json_string(psi_commit())));
+    TRY(study_set(of, "threads", json_integer(psi_threads(of->cli->ctx))));
     TRY(study_path(of, "results.json", &path));
     TRY(base_json_save(of->cli->ctx, path, of->results));
     TRY(study_path(of, "index.html", &page));

@@ -351,6 +351,7 @@ psi_status study_combination_lock(study *of)
     how.approximator = resnet ? PSI_APPROXIMATOR_RESNET18 : PSI_APPROXIMATOR_CNN;
     TRY(study_set(of, "net", json_string(resnet ? "resnet18" : "cnn")));
     TRY(study_set(of, "episodes", json_integer((json_int_t)episodes)));
+    TRY(study_set(of, "transitions", json_integer((json_int_t)lock.data->n_transitions)));
     TRY(study_cluster(of, "data", lock.data, &how, "run", &lock.run));
     TRY(study_load_levels(of, "run", lock.run, lock.data, &lock.levels));
     TRY(study_refinements(of, &lock.levels, "refinements"));

@@ -50,6 +50,7 @@ PSI_API const char *psi_status_name(psi_status status);    // "PSI_ESHAPE"
 PSI_API const char *psi_status_meaning(psi_status status); // "shapes or sizes disagree"
 PSI_API int psi_status_exit_code(psi_status status);       // what the command returns to the shell
 PSI_API const char *psi_version(void);                     // "0.1.0"
+PSI_API const char *psi_commit(void); // what it was built from: "b6fabbc", "unknown"
 
 // Where all memory comes from. resize works like realloc (ptr may be NULL), release like free; both
 // may be called from several threads at once.

@@ -29,6 +29,10 @@ typedef enum psi_approximator {
 
 PSI_API const char *psi_approximator_name(psi_approximator approximator);
 
+// How the features of all observations are kept. Halves (bfloat16) take half the memory; auto
+// takes them where floats would need more than a gibibyte.
+typedef enum psi_cache { PSI_CACHE_AUTO, PSI_CACHE_FULL, PSI_CACHE_HALF } psi_cache;
+
 // One refinement: c_1 by rewards, then c_2, c_3, … by successor features.
 typedef struct psi_cluster_step {
     size_t clusters;       // latent states, the terminal one included
@@ -46,8 +50,10 @@ typedef struct psi_cluster_options {
     psi_approximator approximator;
     bool split;               // refine strictly inside the old clusters; false: cluster anew
     bool heads;               // keep heads of every refinement in the run folder
+    bool auxiliary;           // features learn more than rewards: actions and what comes next
     bool smooth;              // use what trajectories say about labels, beyond the paper
     psi_norm norm;            // of successor features
+    psi_cache cache;          // precision of the features
     double gamma;             // of successor features
     double epsilon_reward;    // 0: half of the smallest difference of two rewards
     double epsilon_sf;        // 0: .75 of the gap, at most .5, at every refinement

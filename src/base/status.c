@@ -1,6 +1,8 @@
 // The names, meanings and exit codes of the status table, and of the element types.
 #include <psifold/base.h>
 
+#include "psi_commit.h"
+
 const char *psi_status_name(psi_status status)
 {
     switch (status) {
@@ -40,6 +42,11 @@ int psi_status_exit_code(psi_status status)
 const char *psi_version(void)
 {
     return TEXT(PSI_VERSION_MAJOR) "." TEXT(PSI_VERSION_MINOR) "." TEXT(PSI_VERSION_PATCH);
+}
+
+const char *psi_commit(void)
+{
+    return PSI_COMMIT;
 }
 
 size_t psi_dtype_size(psi_dtype dtype)

@@ -37,6 +37,7 @@ const char *psi_approximator_name(psi_approximator approximator)
 psi_cluster_options psi_cluster_defaults(void)
 {
     return (psi_cluster_options){.smooth = true,
+                                 .auxiliary = true,
                                  .heads = true,
                                  .gamma = 0.5,
                                  .filter = 0.0025,
@@ -136,11 +137,12 @@ static psi_status use_heads(clustering_run *run, psi_net_kind kind)
                                                .windows = kind == PSI_NET_MLP ? 16 : 32,
                                                .length = 8,
                                                .learning_rate = options->learning_rate,
-                                               .inverse_weight = 1.0,
-                                               .contrast_weight = 1.0,
-                                               .next_weight = 12.0,
+                                               .inverse_weight = options->auxiliary ? 1.0 : 0.0,
+                                               .contrast_weight = options->auxiliary ? 1.0 : 0.0,
+                                               .next_weight = options->auxiliary ? 12.0 : 0.0,
                                                .shift = options->shift,
                                                .seed = seed_of(run, SEED_TRUNK, 0)},
+                                     .cache = options->cache,
                                      .head_steps = options->head_steps,
                                      .head_batch = 512,
                                      .head_learning_rate = options->learning_rate,

@@ -13,11 +13,8 @@ enum { PREDICT_ROWS = 2048 };
 
 typedef struct network_state {
     const network_options *options;
-    const psi_net *net; // trunk, and the heads of the one-step reward
-    size_t d;           // features of an observation
-    float *features;    // (n_rows, D)
-    float *scale;       // (D) 1/rms of all features: heads see numbers of size one
-    float *block;       // (PREDICT_ROWS, D)
+    feature_cache cache;
+    float *block; // (PREDICT_ROWS, D)
 } network_state;
 
 struct cluster_fit {
@@ -69,10 +66,10 @@ static psi_status head_new(psi_ctx *ctx, const network_state *state, const clust
     psi_status status = PSI_OK;
     cluster_fit *fit = NULL;
     *out = NULL;
-    psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {state->d}}, PSI_FLOAT32,
-                                         samples->n_actions, samples->n_classes);
+    psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {state->cache.d}},
+                                         PSI_FLOAT32, samples->n_actions, samples->n_classes);
     spec.n_hidden = 0;
-    spec.scale = state->scale;
+    spec.scale = state->cache.scale;
     TRY(base_alloc_zero(ctx, 1, sizeof *fit, &fit));
     fit->n_actions = samples->n_actions;
     fit->n_classes = samples->n_classes;
@@ -115,6 +112,7 @@ done:
 // What head training keeps between steps.
 typedef struct head_training {
     by_class sorted;
+    uint64_t *rows;    // (batch)
     float *inputs;     // (batch, D)
     int32_t *actions;  // (batch)
     int32_t *targets;  // (batch)
@@ -125,6 +123,7 @@ static void head_training_free(psi_ctx *ctx, head_training *training)
 {
     base_free(ctx, training->sorted.order);
     base_free(ctx, training->sorted.begin);
+    base_free(ctx, training->rows);
     base_free(ctx, training->inputs);
     base_free(ctx, training->actions);
     base_free(ctx, training->targets);
@@ -147,8 +146,8 @@ static void class_priors(const cluster_samples *samples, const by_class *sorted,
     }
 }
 
-static void draw_batch(const network_state *state, const cluster_samples *samples,
-                       head_training *training, base_random *random, size_t batch)
+static void draw_batch(const cluster_samples *samples, head_training *training, base_random *random,
+                       size_t batch)
 {
     const by_class *sorted = &training->sorted;
     for (size_t i = 0; i < batch; i++) {
@@ -161,8 +160,7 @@ static void draw_batch(const network_state *state, const cluster_samples *sample
         }
         training->actions[i] = samples->actions ? samples->actions[chosen] : 0;
         training->targets[i] = samples->targets[chosen];
-        memcpy(training->inputs + i * state->d, state->features + samples->rows[chosen] * state->d,
-               state->d * sizeof(float));
+        training->rows[i] = samples->rows[chosen];
     }
 }
 
@@ -180,10 +178,11 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
     *out = NULL;
     if (samples->n == 0) return FAIL(ctx, PSI_EDATA, "there is no transition left to learn from");
     TRY(head_new(ctx, state, samples, base_max(batch, PREDICT_ROWS), seed, &fit));
-    if (start) TRY(inherit(ctx, start, parent, fit, state->d));
+    if (start) TRY(inherit(ctx, start, parent, fit, state->cache.d));
     TRY(psi_adam_new(ctx, fit->head, NULL, &adam));
     TRY(sort_by_class(ctx, samples, &training.sorted));
-    TRY(base_alloc(ctx, batch, state->d * sizeof(float), &training.inputs));
+    TRY(base_alloc(ctx, batch, sizeof *training.rows, &training.rows));
+    TRY(base_alloc(ctx, batch, state->cache.d * sizeof(float), &training.inputs));
     TRY(base_alloc(ctx, batch, sizeof *training.actions, &training.actions));
     TRY(base_alloc(ctx, batch, sizeof *training.targets, &training.targets));
     TRY(base_alloc(ctx, cells, sizeof *training.log_priors, &training.log_priors));
@@ -194,7 +193,8 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
                                .log_priors = training.log_priors};
     for (size_t step = 0; step < options->head_steps; step++) {
         base_random random = base_random_stream(seed, 0x68656164, step);
-        draw_batch(state, samples, &training, &random, batch);
+        draw_batch(samples, &training, &random, batch);
+        cluster_features_gather(ctx, &state->cache, training.rows, batch, training.inputs);
         double loss;
         TRY(psi_net_train_step(ctx, fit->head, fit->work, adam, training.inputs, &labels, batch,
                                psi_schedule_at(&schedule, step, options->head_steps), &loss));
@@ -226,7 +226,7 @@ static psi_status fit_load(void *self, psi_ctx *ctx, const char *path, size_t n_
     TRY(psi_net_load(ctx, path, &fit->head));
     const psi_net_spec *spec = psi_net_spec_of(fit->head);
     if (spec->kind != PSI_NET_MLP || spec->n_hidden != 0 || spec->input_dtype != PSI_FLOAT32 ||
-        psi_shape_size(&spec->input) != state->d || spec->n_actions != n_actions ||
+        psi_shape_size(&spec->input) != state->cache.d || spec->n_actions != n_actions ||
         spec->n_classes != n_classes) {
         status = FAIL(ctx, PSI_EDATA, "%s does not hold heads of %zu actions and %zu classes", path,
                       n_actions, n_classes);
@@ -267,10 +267,7 @@ static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, cons
     const size_t width = fit->n_actions * fit->n_classes;
     for (size_t begin = 0; begin < n; begin += PREDICT_ROWS) {
         const size_t count = base_min(PREDICT_ROWS, n - begin);
-        for (size_t i = 0; i < count; i++) {
-            memcpy(state->block + i * state->d, state->features + rows[begin + i] * state->d,
-                   state->d * sizeof(float));
-        }
+        cluster_features_gather(ctx, &state->cache, rows + begin, count, state->block);
         const psi_status status = psi_net_predict(ctx, fit->head, fit->work, state->block, count,
                                                   NULL, p + begin * width);
         if (status != PSI_OK) return status;
@@ -284,36 +281,9 @@ static void network_free(void *self, psi_ctx *ctx)
 {
     network_state *state = self;
     if (!state) return;
-    base_free(ctx, state->features);
-    base_free(ctx, state->scale);
+    cluster_features_free(ctx, &state->cache);
     base_free(ctx, state->block);
     base_free(ctx, state);
-}
-
-static psi_status cache_features(psi_ctx *ctx, const cluster_problem *problem,
-                                 cluster_inputs *inputs, network_state *state)
-{
-    psi_status status = PSI_OK;
-    psi_work *work = NULL;
-    const psi_batch_source source = {inputs, cluster_inputs_gather};
-    TRY(psi_work_new(ctx, state->net, &(psi_work_options){.max_batch = 512, .predict_only = true},
-                     &work));
-    TRY(base_alloc(ctx, problem->n_rows, state->d * sizeof(float), &state->features));
-    TRY(base_alloc(ctx, state->d, sizeof(float), &state->scale));
-    TRY(base_alloc(ctx, PREDICT_ROWS, state->d * sizeof(float), &state->block));
-    TRY(psi_net_predict_all(ctx, state->net, work, &source, NULL, problem->n_rows, state->features,
-                            NULL));
-    double square = 0.0;
-    const size_t looked_at = base_min(problem->n_rows, 4096);
-    for (size_t i = 0; i < looked_at; i++) {
-        const float *z = state->features + i * problem->n_rows / looked_at * state->d;
-        for (size_t k = 0; k < state->d; k++) square += (double)z[k] * (double)z[k];
-    }
-    const double rms = sqrt(square / (double)(looked_at * state->d));
-    for (size_t k = 0; k < state->d; k++) state->scale[k] = rms > 0.0 ? (float)(1.0 / rms) : 1.0f;
-done:
-    psi_work_free(ctx, work);
-    return status;
 }
 
 // A trunk that was fitted before must be the network that would be fitted now.
@@ -374,9 +344,8 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
     TRY(check_trunk(ctx, trunk, &spec));
     TRY(base_alloc_zero(ctx, 1, sizeof *state, &state));
     state->options = options;
-    state->net = trunk;
-    state->d = psi_net_n_features(trunk);
-    TRY(cache_features(ctx, problem, inputs, state));
+    TRY(cluster_features_new(ctx, problem, inputs, trunk, options->cache, &state->cache));
+    TRY(base_alloc(ctx, PREDICT_ROWS, state->cache.d * sizeof(float), &state->block));
     *out = (cluster_approximator){.name = psi_net_kind_name(options->kind),
                                   .self = state,
                                   .fit = fit_head,

@@ -4,6 +4,7 @@
 #define PSI_CLUSTER_NETWORK_H
 
 #include "cluster/approximator.h"
+#include "cluster/features.h"
 #include "cluster/observe.h"
 #include "cluster/trunk.h"
 
@@ -11,6 +12,7 @@ typedef struct network_options {
     psi_net_kind kind;
     size_t n_hidden, hidden[PSI_MAX_HIDDEN]; // mlp only; n_hidden 0: psi_net_defaults
     trunk_options trunk;
+    psi_cache cache; // of the features
     size_t head_steps, head_batch;
     double head_learning_rate;
     uint64_t seed;

@@ -155,11 +155,13 @@ done:
 
 // ---- the manifest -----------------------------------------------------------------------------
 
+static const char *const CACHES[] = {"auto", "full", "half"};
+
 static json_t *manifest_options(const psi_cluster_options *options)
 {
     return json_pack(
         "{s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I}",
+        "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:s}",
         "approximator", psi_approximator_name(options->approximator), "split", options->split,
         "smooth", options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma",
         options->gamma, "epsilon_reward", options->epsilon_reward, "epsilon_sf",
@@ -172,7 +174,8 @@ static json_t *manifest_options(const psi_cluster_options *options)
         "learning_rate", options->learning_rate, "heads", options->heads, "paper", options->paper,
         "batch", (json_int_t)options->batch, "reward_epochs", (json_int_t)options->reward_epochs,
         "sf_epochs", (json_int_t)options->sf_epochs, "representation_epochs",
-        (json_int_t)options->representation_epochs);
+        (json_int_t)options->representation_epochs, "auxiliary", options->auxiliary, "cache",
+        CACHES[options->cache]);
 }
 
 static json_t *manifest_result(const psi_clustering *found)
@@ -227,12 +230,12 @@ static psi_status save_manifest(writing *to, const char *data_path, const psi_tr
     json_t *manifest = NULL;
     psi_fingerprint fingerprint;
     TRY(psi_fingerprint_of(ctx, data, &fingerprint));
-    manifest = json_pack("{s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:O, s:o}", "psifold", psi_version(),
-                         "seed", (json_int_t)options->seed, "threads", psi_threads(ctx), "data",
-                         manifest_data(data_path, data, &fingerprint), "options",
-                         manifest_options(options), "result", manifest_result(found), "certificate",
-                         manifest_certificate(found->certificate), "files", to->files, "timings",
-                         manifest_timings(to->run));
+    manifest = json_pack(
+        "{s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:O, s:o}", "psifold", psi_version(), "commit",
+        psi_commit(), "seed", (json_int_t)options->seed, "threads", psi_threads(ctx), "data",
+        manifest_data(data_path, data, &fingerprint), "options", manifest_options(options),
+        "result", manifest_result(found), "certificate", manifest_certificate(found->certificate),
+        "files", to->files, "timings", manifest_timings(to->run));
     TRY(base_json_made(ctx, manifest));
     TRY(cluster_folder_result(to->run, "manifest.json", &path));
     TRY(base_json_save(ctx, path, manifest));

@@ -75,7 +75,7 @@ class Command(unittest.TestCase):
             for option in ("--json", "--seed", "--threads", "--quiet"):
                 self.assertIn(option, text)
             self.assertIn(f".SS psifold {command}", self.succeed("--man").stdout)
-        self.assertRegex(self.succeed("--version").stdout, r"^psifold \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.succeed("--version").stdout, r"^psifold \d+\.\d+\.\d+ \([^ ]+\)\n$")
 
     def test_wrong_words_get_one_sentence(self):
         self.refuse(2, "did you mean generate", "genrate")
