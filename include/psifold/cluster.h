@@ -63,7 +63,8 @@ typedef struct psi_cluster_options {
     size_t max_latent_states; // PSI_ELIMIT beyond
     size_t hidden;            // units of each of the perceptron's two layers
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
-    size_t head_steps, representation_steps;
+    size_t head_steps;
+    size_t representation_steps; // 0: two epochs, but 1,000 to 8,000 steps
     size_t shift; // images are moved by up to so many pixels while networks learn
     double learning_rate;
     bool paper; // the paper's schedule: see psi_cluster_paper

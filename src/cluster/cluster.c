@@ -46,7 +46,6 @@ psi_cluster_options psi_cluster_defaults(void)
                                  .max_latent_states = 1000,
                                  .hidden = 512,
                                  .head_steps = 500,
-                                 .representation_steps = 1000,
                                  .shift = 2,
                                  .learning_rate = 2e-3};
 }
@@ -396,8 +395,7 @@ static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options
                   {"max-rounds", options->max_rounds},
                   {"max-latent-states", options->max_latent_states},
                   {"hidden", options->hidden},
-                  {"head-steps", options->head_steps},
-                  {"representation-steps", options->representation_steps}};
+                  {"head-steps", options->head_steps}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (counts[i].value == 0) {
             return FAIL(ctx, PSI_EUSAGE, "--%s must be at least 1", counts[i].name);

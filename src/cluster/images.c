@@ -107,8 +107,11 @@ void cluster_images_outline(const cluster_inputs *inputs, size_t n, const void *
         float *cell = out + i * cells;
         memset(cell, 0, cells * sizeof *cell);
         for (size_t y = 0; y < h; y++) {
-            for (size_t x = 0; x < w; x++) {
-                cell[y / side * columns + x / side] += pixel(plane, inputs->dtype, y * w + x);
+            for (size_t x = 0, column = 0; x < w; column++) {
+                const size_t end = base_min(x + side, w);
+                float sum = 0.0f;
+                for (; x < end; x++) sum += pixel(plane, inputs->dtype, y * w + x);
+                cell[y / side * columns + column] += sum;
             }
         }
         for (size_t k = 0; k < cells; k++) cell[k] = (cell[k] - mean[k]) * inputs->coarse_scale;
@@ -120,14 +123,16 @@ void cluster_images_outline(const cluster_inputs *inputs, size_t n, const void *
 static void move_plane(const unsigned char *from, unsigned char *to, size_t h, size_t w,
                        size_t width, ptrdiff_t dy, ptrdiff_t dx)
 {
-    const ptrdiff_t last_y = (ptrdiff_t)h - 1, last_x = (ptrdiff_t)w - 1;
+    const ptrdiff_t last_y = (ptrdiff_t)h - 1;
+    const size_t away = base_min((size_t)(dx < 0 ? -dx : dx), w), stays = w - away;
     for (ptrdiff_t y = 0; y <= last_y; y++) {
         const ptrdiff_t sy = y + dy < 0 ? 0 : y + dy > last_y ? last_y : y + dy;
-        for (ptrdiff_t x = 0; x <= last_x; x++) {
-            const ptrdiff_t sx = x + dx < 0 ? 0 : x + dx > last_x ? last_x : x + dx;
-            memcpy(to + (size_t)(y * (ptrdiff_t)w + x) * width,
-                   from + (size_t)(sy * (ptrdiff_t)w + sx) * width, width);
-        }
+        const unsigned char *row = from + (size_t)sy * w * width;
+        const unsigned char *edge = dx > 0 ? row + (w - 1) * width : row;
+        unsigned char *out = to + (size_t)y * w * width;
+        unsigned char *beyond = dx > 0 ? out + stays * width : out;
+        memcpy(dx > 0 ? out : out + away * width, dx > 0 ? row + away * width : row, stays * width);
+        for (size_t i = 0; i < away; i++) memcpy(beyond + i * width, edge, width);
     }
 }
 

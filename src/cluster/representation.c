@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
+enum { BATCH = 256, BLOCK = 4096, STEPS = 20, EPOCHS = 2, FEWEST_STEPS = 1000, MOST_STEPS = 8000 };
 static const double KEEP_EVERY = 20.0; // seconds
 
 psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
@@ -170,11 +170,15 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                  .rows = training.rows,
                                  .targets = training.targets};
     const size_t batch = options->epochs > 0 ? options->batch : BATCH;
+    const size_t steps =
+        options->steps > 0
+            ? options->steps
+            : base_min(base_max(EPOCHS * training.n / BATCH, FEWEST_STEPS), MOST_STEPS);
     const psi_train_options how = {
         .batch = base_min(batch, base_max(training.n, 1)),
-        .epochs = options->epochs > 0 ? options->epochs
-                                      : 1 + options->steps * BATCH / base_max(training.n, 1),
-        .max_steps = options->epochs > 0 ? 0 : options->steps,
+        .epochs =
+            options->epochs > 0 ? options->epochs : 1 + steps * BATCH / base_max(training.n, 1),
+        .max_steps = options->epochs > 0 ? 0 : steps,
         .schedule = {options->epochs > 0 ? PSI_CONSTANT : PSI_LINEAR, options->learning_rate,
                      options->epochs > 0 ? 0 : 20, 0.3},
         .seed = options->seed,
