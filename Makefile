@@ -1,5 +1,5 @@
 # A few lines over CMake. `make run` and `make test` set up a fresh Debian machine by themselves.
-.PHONY: run build test test-long lint bench install coverage fuzz clean
+.PHONY: run build test test-long survey lint bench install coverage fuzz clean
 
 build:
 	@tools/setup build
@@ -17,6 +17,9 @@ test: build
 test-long: build
 	@tools/setup test
 	@tools/test long
+
+survey: build
+	@tools/survey
 
 lint: build
 	@tools/setup lint

@@ -49,6 +49,7 @@ typedef struct psi_run psi_run; // a run folder, see below
 typedef struct psi_cluster_options {
     psi_approximator approximator;
     bool split;               // refine strictly inside the old clusters; false: cluster anew
+    bool fine_tune;           // at the end the whole network learns the labels; false: its heads
     bool heads;               // keep heads of every refinement in the run folder
     bool auxiliary;           // features learn more than rewards: actions and what comes next
     bool smooth;              // use what trajectories say about labels, beyond the paper
@@ -65,7 +66,7 @@ typedef struct psi_cluster_options {
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
     size_t head_steps;
     size_t representation_steps; // 0: two epochs, but 1,000 to 8,000 steps
-    size_t shift; // images are moved by up to so many pixels while networks learn
+    size_t shift;                // images are moved by up to so many pixels while networks learn
     double learning_rate;
     bool paper; // the paper's schedule: see psi_cluster_paper
     size_t batch, reward_epochs, sf_epochs, representation_epochs; // of it

@@ -12,6 +12,7 @@
 #include "cluster/polish.h"
 #include "cluster/representation.h"
 #include "cluster/run.h"
+#include "cluster/samples.h"
 #include "cluster/stages.h"
 #include "cluster/successor.h"
 
@@ -39,6 +40,7 @@ psi_cluster_options psi_cluster_defaults(void)
     return (psi_cluster_options){.smooth = true,
                                  .auxiliary = true,
                                  .heads = true,
+                                 .fine_tune = true,
                                  .gamma = 0.5,
                                  .filter = 0.0025,
                                  .max_refinements = 25,
@@ -431,7 +433,17 @@ static psi_status find_representation(clustering_run *run)
     char *path = NULL;
     const psi_cluster_options *options = run->options;
     const psi_net *from = options->paper ? cluster_paper_net(&run->approximator) : run->trunk;
+    cluster_fit *fit = NULL;
     if (!from) return PSI_OK;
+    if (!options->fine_tune && !options->paper) {
+        TRY(cluster_fit_states(run->ctx, &run->problem, &run->approximator, result->labels,
+                               result->n_latent, seed_of(run, SEED_REPRESENTATION, 0), &fit));
+        TRY(cluster_network_join(run->ctx, &run->approximator, from, fit, &result->representation));
+        TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs,
+                                         result->representation, result->labels, result->n_latent,
+                                         &result->accuracy));
+        goto done;
+    }
     if (run->options->run) {
         TRY(cluster_folder_path(run->options->run, "representation.safetensors", &path));
     }
@@ -444,8 +456,11 @@ static psi_status find_representation(clustering_run *run)
         .seed = seed_of(run, SEED_REPRESENTATION, 0),
         .checkpoint = path};
     TRY(cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
-                               result->n_latent, &how, &result->representation, &result->accuracy));
+                               result->n_latent, &how, &result->representation));
+    TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs, result->representation,
+                                     result->labels, result->n_latent, &result->accuracy));
 done:
+    if (fit) run->approximator.fit_free(run->approximator.self, run->ctx, fit);
     base_free(run->ctx, path);
     return status;
 }

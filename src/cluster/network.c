@@ -5,6 +5,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "cluster/representation.h"
 
 #include <math.h>
 #include <string.h>
@@ -357,5 +358,35 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
     state = NULL;
 done:
     network_free(state, ctx);
+    return status;
+}
+
+psi_status cluster_network_join(psi_ctx *ctx, const cluster_approximator *approximator,
+                                const psi_net *trunk, const cluster_fit *fit, psi_net **out)
+{
+    psi_status status = PSI_OK;
+    const network_state *state = approximator->self;
+    const size_t d = state->cache.d, outputs = fit->n_actions * fit->n_classes;
+    psi_net *net = NULL;
+    float *weight = NULL, *bias = NULL;
+    *out = NULL;
+    TRY(cluster_with_new_head(ctx, trunk, fit->n_actions, fit->n_classes, 0, &net));
+    TRY(base_alloc(ctx, outputs, d * sizeof *weight, &weight));
+    TRY(base_alloc(ctx, outputs, sizeof *bias, &bias));
+    TRY(psi_net_tensor_get(ctx, fit->head, 0, weight));
+    TRY(psi_net_tensor_get(ctx, fit->head, 1, bias));
+    for (size_t i = 0; i < outputs * d; i++) weight[i] *= state->cache.scale[i % d];
+    for (size_t i = 0; i < psi_net_tensor_count(net); i++) {
+        psi_tensor_info info;
+        TRY(psi_net_tensor_info(ctx, net, i, &info));
+        if (strcmp(info.name, "head.weight") == 0) TRY(psi_net_tensor_set(ctx, net, i, weight));
+        if (strcmp(info.name, "head.bias") == 0) TRY(psi_net_tensor_set(ctx, net, i, bias));
+    }
+    *out = net;
+    net = NULL;
+done:
+    base_free(ctx, bias);
+    base_free(ctx, weight);
+    psi_net_free(ctx, net);
     return status;
 }

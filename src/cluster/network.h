@@ -29,4 +29,8 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
                                const network_options *options, const psi_net *trunk,
                                cluster_approximator *out);
 
+// The trunk with the heads of a fit on top, as one network. *out belongs to the caller.
+psi_status cluster_network_join(psi_ctx *ctx, const cluster_approximator *approximator,
+                                const psi_net *trunk, const cluster_fit *fit, psi_net **out);
+
 #endif

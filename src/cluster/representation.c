@@ -151,16 +151,14 @@ done:
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
                                   const int32_t *labels, size_t n_latent,
-                                  const representation_options *options, psi_net **out,
-                                  double *accuracy)
+                                  const representation_options *options, psi_net **out)
 {
     psi_status status = PSI_OK;
-    labelled training = {0}, judged = {0};
+    labelled training = {0};
     psi_net *net = NULL;
     psi_work *work = NULL;
     *out = NULL;
     TRY(choose_rows(ctx, problem, labels, false, &training));
-    TRY(choose_rows(ctx, problem, labels, true, &judged));
     TRY(cluster_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = base_max(BATCH, options->batch)},
                      &work));
@@ -184,14 +182,30 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
         .seed = options->seed,
         .phase = "representation"};
     TRY(cluster_train(ctx, net, work, &samples, &how, options->checkpoint));
-    TRY(measure_accuracy(ctx, net, inputs, judged.n > 0 ? &judged : &training, n_latent, accuracy));
     *out = net;
     net = NULL;
 done:
     psi_work_free(ctx, work);
     psi_net_free(ctx, net);
-    labelled_free(ctx, &judged);
     labelled_free(ctx, &training);
+    return status;
+}
+
+psi_status cluster_representation_judge(psi_ctx *ctx, const cluster_problem *problem,
+                                        cluster_inputs *inputs, const psi_net *net,
+                                        const int32_t *labels, size_t n_latent, double *accuracy)
+{
+    psi_status status = PSI_OK;
+    labelled judged = {0};
+    TRY(choose_rows(ctx, problem, labels, true, &judged));
+    if (judged.n == 0) {
+        labelled_free(ctx, &judged);
+        judged = (labelled){0};
+        TRY(choose_rows(ctx, problem, labels, false, &judged));
+    }
+    TRY(measure_accuracy(ctx, net, inputs, &judged, n_latent, accuracy));
+done:
+    labelled_free(ctx, &judged);
     return status;
 }
 

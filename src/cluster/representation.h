@@ -23,12 +23,16 @@ typedef struct representation_options {
     const char *checkpoint; // a file that keeps the training, to go on from; or NULL
 } representation_options;
 
-// Starts from the trunk of `from`. accuracy is over the kept states of held-out episodes (over the
-// training ones, if none are held out). *out belongs to the caller.
+// Starts from the trunk of `from`. *out belongs to the caller.
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
                                   const int32_t *labels, size_t n_latent,
-                                  const representation_options *options, psi_net **out,
-                                  double *accuracy);
+                                  const representation_options *options, psi_net **out);
+
+// The share of the kept states of held-out episodes (of the training ones, if none are held out)
+// that the network puts where they are.
+psi_status cluster_representation_judge(psi_ctx *ctx, const cluster_problem *problem,
+                                        cluster_inputs *inputs, const psi_net *net,
+                                        const int32_t *labels, size_t n_latent, double *accuracy);
 
 #endif
