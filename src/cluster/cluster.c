@@ -451,7 +451,7 @@ static psi_status find_representation(clustering_run *run)
         .steps = options->representation_steps,
         .epochs = options->paper ? options->representation_epochs : 0,
         .batch = options->batch,
-        .learning_rate = options->paper ? options->learning_rate : 1e-3,
+        .learning_rate = options->learning_rate,
         .shift = options->paper ? 0 : options->shift,
         .seed = seed_of(run, SEED_REPRESENTATION, 0),
         .checkpoint = path};

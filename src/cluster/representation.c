@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 256, BLOCK = 4096, STEPS = 20, EPOCHS = 2, FEWEST_STEPS = 1000, MOST_STEPS = 8000 };
+enum { BATCH = 256, BLOCK = 4096, STEPS = 20, EPOCHS = 4, FEWEST_STEPS = 1000, MOST_STEPS = 12000 };
 static const double KEEP_EVERY = 20.0; // seconds
 
 psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,

@@ -15,7 +15,7 @@ psi_status cluster_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_s
                          const psi_train_options *options, const char *checkpoint);
 
 typedef struct representation_options {
-    size_t steps;         // 0: two epochs, but 1,000 to 8,000 steps
+    size_t steps;         // 0: four epochs, but 1,000 to 12,000 steps
     size_t epochs, batch; // instead of steps, at a constant learning rate; 0: steps
     double learning_rate;
     size_t shift; // images are moved by up to so many pixels

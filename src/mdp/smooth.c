@@ -71,6 +71,20 @@ static void first_states(const psi_paths *paths, const psi_smooth_options *optio
     }
 }
 
+// A wrong label brings transitions of its own into the model, which then confirm it. So every
+// transition loses one witness, but no more than a fiftieth of its row's, before the model is made.
+static void take_a_witness(psi_counts *counts)
+{
+    for (size_t row = 0; row < counts->n_latent * counts->n_actions; row++) {
+        const double one = fmin(1.0, counts->visits[row] / 50.0);
+        for (uint64_t i = counts->offsets[row]; i < counts->offsets[row + 1]; i++) {
+            const double taken = fmin(one, counts->count[i]);
+            counts->count[i] -= taken;
+            counts->visits[row] -= taken;
+        }
+    }
+}
+
 // One pass with everything estimated from estimate->labels; the evidence is the original labels'.
 // Every row gets its best label, however unsure.
 static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
@@ -90,6 +104,7 @@ static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
         all.start = start;
     }
     TRY(psi_counts_new(ctx, estimate, &counts));
+    take_a_witness(counts);
     TRY(psi_counts_model(ctx, counts, 0.0, &latent));
     if (options->reward_class) {
         if (!base_mul(estimate->n_latent, estimate->n_actions, &size) ||

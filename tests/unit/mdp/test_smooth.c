@@ -319,6 +319,48 @@ static void test_stochastic_models(void **state)
 }
 
 // Rewards as emissions: two latent states that only rewards tell apart, all labels ignored but few.
+// A few labels in a row are wrong in a way that hangs together: the step into them and the step out
+// of them are in the model only because of them, which must not be enough to keep them.
+static void test_wrong_labels_do_not_confirm_themselves(void **state)
+{
+    (void)state;
+    enum { K = 40, EPISODES = 60, LENGTH = 400, WRONG = 3 };
+    psi_ctx *ctx = test_ctx(1);
+    walk w = {.labels = malloc(EPISODES * (LENGTH + 1) * sizeof *w.labels),
+              .actions = malloc(EPISODES * LENGTH * sizeof *w.actions),
+              .rewards = calloc(EPISODES * LENGTH, sizeof *w.rewards),
+              .offsets = calloc(EPISODES + 1, sizeof *w.offsets),
+              .terminated = calloc(EPISODES, 1)};
+    base_random r = base_random_stream(5, 22, 0);
+    for (size_t e = 0; e < EPISODES; e++) {
+        int32_t at = (int32_t)base_random_below(&r, K);
+        w.offsets[e + 1] = w.offsets[e] + LENGTH;
+        for (size_t t = 0; t <= LENGTH; t++) { // action 0 goes round, action 1 stays
+            w.labels[w.offsets[e] + e + t] = at;
+            if (t == LENGTH) break;
+            w.actions[w.offsets[e] + t] = (int32_t)base_random_below(&r, 2);
+            if (w.actions[w.offsets[e] + t] == 0) at = (at + 1) % K;
+        }
+    }
+    w.paths = (psi_paths){.n_episodes = EPISODES,
+                          .n_transitions = EPISODES * LENGTH,
+                          .n_actions = 2,
+                          .n_latent = K,
+                          .labels = w.labels,
+                          .actions = w.actions,
+                          .rewards = w.rewards,
+                          .episode_offsets = w.offsets,
+                          .terminated = w.terminated};
+    int32_t *smoothed = malloc(EPISODES * (LENGTH + 1) * sizeof *smoothed), right[WRONG];
+    memcpy(right, w.labels + 100, sizeof right);
+    for (size_t i = 100; i < 100 + WRONG; i++) w.labels[i] = (w.labels[i] + 20) % K;
+    assert_ok(ctx, psi_smooth(ctx, &w.paths, NULL, smoothed, NULL, NULL));
+    assert_memory_equal(smoothed + 100, right, sizeof right);
+    free(smoothed);
+    walk_free(&w);
+    psi_ctx_free(ctx);
+}
+
 static void test_rewards_help(void **state)
 {
     (void)state;
@@ -418,10 +460,14 @@ static void test_faults_in_smooth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_all_sequences), cmocka_unit_test(test_threads_and_memory),
-        cmocka_unit_test(test_repairs_noise),         cmocka_unit_test(test_stochastic_models),
-        cmocka_unit_test(test_rewards_help),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_against_all_sequences),
+        cmocka_unit_test(test_threads_and_memory),
+        cmocka_unit_test(test_repairs_noise),
+        cmocka_unit_test(test_stochastic_models),
+        cmocka_unit_test(test_rewards_help),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_faults_in_smooth),
+        cmocka_unit_test(test_wrong_labels_do_not_confirm_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
