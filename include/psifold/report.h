@@ -69,9 +69,9 @@ PSI_API psi_status psi_stage_errors(psi_ctx *ctx, const psi_stages *stages, doub
 
 // One page from the results of several studies. Each folder has a results.json, {"title": …,
 // "what": …, "claims": [{"claim": …, "paper": …, "ours": …, "holds": true | false | null}],
-// "figures":
-// [{"name": …, "alt": …, "caption": …}], "files": [{"name": …, "what": …}]}, and its figures beside
-// it. What is read there is escaped; PSI_EFORMAT names a file that is something else.
+// "figures": [{"name": …, "alt": …, "caption": …, "wide": true | false}], "files": [{"name": …,
+// "what": …}]}, and its figures beside it; a wide one has a row to itself. What is read there is
+// escaped; PSI_EFORMAT names a file that is something else.
 PSI_API psi_status psi_report_studies(psi_ctx *ctx, const char *page, const char *title, size_t n,
                                       const char *const *folders);
 

@@ -97,11 +97,14 @@ psi_status psi_figure_curves(psi_ctx *ctx, const psi_figure *at, size_t series, 
                              "    set grid ytics lc rgb line\n    plot ");
     for (size_t s = 0; s < series; s++) {
         report_putf(&plot.script,
-                    "%s%s index 0 using 1:%zu:%zu with filledcurves fs transparent solid 0.2 lc "
-                    "rgb 0x%06x notitle, \\\n         '' index 0 using 1:%zu with %s lw 2 lc rgb "
-                    "0x%06x title ",
-                    s ? ", \\\n         " : "", s ? "''" : "DATA", 3 * s + 3, 3 * s + 4,
-                    report_colour(s), 3 * s + 2, n > 1 ? "lines" : "points pt 7", report_colour(s));
+                    "%s index 0 using 1:%zu:%zu with filledcurves fs transparent solid 0.2 lc rgb "
+                    "0x%06x notitle, \\\n         ",
+                    s ? "''" : "DATA", 3 * s + 3, 3 * s + 4, report_colour(s));
+    }
+    for (size_t s = 0; s < series; s++) { // no band lies over a line
+        report_putf(&plot.script, "%s'' index 0 using 1:%zu with %s lw 2 lc rgb 0x%06x title ",
+                    s ? ", \\\n         " : "", 3 * s + 2, n > 1 ? "lines" : "points pt 7",
+                    report_colour(s));
         put_title(&plot, names[s]);
     }
     if (line) put_line(&plot, line, 1);
