@@ -297,7 +297,8 @@ static psi_status say_what(study *of, const transfer_study *transfer, const psi_
              "(dqn), one that has learnt the lock of figure 5 (pretrained), or one linear layer "
              "on the frozen network of its clustering (reward-predictive)? Beyond the paper, the "
              "planner counts a model of the same latent states anew and plans. Yes means that the "
-             "95 %% interval of the probability of beating the other lies above one half.%s",
+             "95 %% interval of the probability of beating the other lies above one half, and that "
+             "of the gain's lead above 1.%s",
              transfer->seeds < FEW_SEEDS
                  ? " These are very few seeds: intervals of so few are narrower than is known."
                  : "");
