@@ -20,7 +20,7 @@ static psi_status draw_scores(study *of, const transfer_study *transfer)
     const size_t seeds = transfer->seeds;
     double *values = NULL, optimum[TRANSFER_TASKS];
     const char *agents[TRANSFER_AGENTS];
-    TRY(base_alloc(ctx, TRANSFER_TASKS * TRANSFER_AGENTS * seeds, sizeof *values, &values));
+    TRY(base_alloc(ctx, (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * seeds, sizeof *values, &values));
     for (size_t agent = 0; agent < TRANSFER_AGENTS; agent++) {
         agents[agent] = psi_agent_kind_name((psi_agent_kind)agent);
         for (size_t task = 0; task < TRANSFER_TASKS; task++) {
