@@ -1,7 +1,6 @@
 // psifold reproduce: the paper's figures, each by one command.
 #include "cli/reproduce.h"
 #include "cli/commands.h"
-#include "cli/experiments.h"
 
 #include "base/file.h"
 #include "base/progress.h"
@@ -9,13 +8,19 @@
 #include <string.h>
 #include <sys/resource.h>
 
+enum { RESULTS_LIMIT = 1 << 22 };
+
+// name, figure, what, function, agents, apart
 static const study_entry STUDIES[] = {
     {"column-world", "figure 1", "the exact method on a grid where only the column matters",
-     study_column_world},
+     study_column_world, false, false},
     {"point-column-world", "figure 4", "the same grid seen as random points, with a network",
-     study_point_column_world},
+     study_point_column_world, false, false},
     {"combination-lock", "figure 5", "a lock seen as images of digits, one dial of which is broken",
-     study_combination_lock},
+     study_combination_lock, false, false},
+    {"transfer", "figure 6", "agents in new tasks, with and without what was learnt of the lock",
+     study_transfer, true, false},
+    {"sweep", "table 2", "the options of deep Q-learning, one at a time", study_sweep, true, true},
 };
 
 static const study_entry *find_study(const char *name)
@@ -50,12 +55,34 @@ static json_t *machine(void)
     return name ? name : json_null();
 }
 
+// Whether results.json is there, and of as many seeds and episodes as are asked for.
+static psi_status is_finished(study *of, const study_entry *entry, bool *finished)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    json_t *results = NULL;
+    *finished = study_has(of, "results.json");
+    if (!*finished || !entry->agents) return PSI_OK;
+    TRY(study_path(of, "results.json", &path));
+    TRY(base_json_load(of->cli->ctx, path, RESULTS_LIMIT, &results));
+    const json_int_t seeds = json_integer_value(json_object_get(results, "seeds")),
+                     episodes = json_integer_value(json_object_get(results, "episodes"));
+    *finished = (of->seeds == 0 || seeds == (json_int_t)of->seeds) &&
+                (of->agent_episodes == 0 || episodes == (json_int_t)of->agent_episodes);
+done:
+    json_decref(results);
+    base_free(of->cli->ctx, path);
+    return status;
+}
+
 static psi_status run_study(study *of, const study_entry *entry)
 {
     psi_status status = PSI_OK;
     char *path = NULL, *page = NULL;
+    bool finished;
     of->name = entry->name;
-    if (study_has(of, "results.json")) {
+    TRY(is_finished(of, entry, &finished));
+    if (finished) {
         cli_print(of->cli, "%s (%s): finished before, in %s", entry->name, entry->figure,
                   of->folder);
         return PSI_OK;
@@ -87,18 +114,6 @@ done:
     return status;
 }
 
-static psi_status folder_of(cli_call *cli, const char *output, const char *name, const char *scale,
-                            char **out)
-{
-    psi_status status = PSI_OK;
-    char *middle = NULL;
-    TRY(base_join(cli->ctx, output, name, &middle));
-    TRY(base_join(cli->ctx, middle, scale, out));
-done:
-    base_free(cli->ctx, middle);
-    return status;
-}
-
 // What the studies came to, for --json and at the end of the text.
 static psi_status summarise(cli_call *cli, const char *const *folders, size_t n)
 {
@@ -107,7 +122,7 @@ static psi_status summarise(cli_call *cli, const char *const *folders, size_t n)
     char *path = NULL;
     for (size_t i = 0; i < n; i++) {
         TRY(base_join(cli->ctx, folders[i], "results.json", &path));
-        TRY(base_json_load(cli->ctx, path, 1 << 22, &results));
+        TRY(base_json_load(cli->ctx, path, RESULTS_LIMIT, &results));
         size_t at;
         json_t *claim;
         json_array_foreach(json_object_get(results, "claims"), at, claim)
@@ -131,14 +146,16 @@ done:
     return status;
 }
 
-static psi_status run_studies(cli_call *cli, study *of, const char *what, const char *output)
+static psi_status run_studies(cli_call *cli, study *of, const char *what)
 {
     psi_status status = PSI_OK;
     char *folders[CLI_COUNT(STUDIES)] = {0}, *page = NULL;
     size_t n = 0;
     for (size_t i = 0; i < CLI_COUNT(STUDIES); i++) {
-        if (strcmp(what, "all") != 0 && strcmp(what, STUDIES[i].name) != 0) continue;
-        TRY(folder_of(cli, output, STUDIES[i].name, of->scale_name, &folders[n]));
+        const bool wanted =
+            strcmp(what, "all") == 0 ? !STUDIES[i].apart : strcmp(what, STUDIES[i].name) == 0;
+        if (!wanted) continue;
+        TRY(study_folder(of, STUDIES[i].name, &folders[n]));
         of->folder = folders[n++];
         TRY(run_study(of, &STUDIES[i]));
     }
@@ -147,7 +164,7 @@ static psi_status run_studies(cli_call *cli, study *of, const char *what, const 
         char title[64], name[64];
         snprintf(title, sizeof title, "The paper, at %s scale", of->scale_name);
         snprintf(name, sizeof name, "%s.html", of->scale_name);
-        TRY(base_join(cli->ctx, output, name, &page));
+        TRY(base_join(cli->ctx, of->output, name, &page));
         TRY(psi_report_studies(cli->ctx, page, title, n, (const char *const *)folders));
     } else {
         TRY(base_join(cli->ctx, folders[0], "index.html", &page));
@@ -160,49 +177,35 @@ done:
     return status;
 }
 
-// The agents' experiments: trials that are kept one by one instead of a study's files.
-static psi_status run_agents(cli_call *cli, const study *of, cli_reproduce_call *call,
-                             const char *what, const char *output)
-{
-    psi_status status = PSI_OK;
-    char *folder = NULL;
-    TRY(folder_of(cli, output, what, of->scale_name, &folder));
-    TRY(base_make_folders(cli->ctx, folder));
-    call->scale = (cli_scale)of->scale;
-    call->scale_name = of->scale_name;
-    call->episodes = of->episodes;
-    call->output = folder;
-    TRY(strcmp(what, "sweep") == 0 ? cli_reproduce_sweep(cli, call)
-                                   : cli_reproduce_transfer(cli, call));
-done:
-    base_free(cli->ctx, folder);
-    return status;
-}
-
 psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
 {
     static const char *const scales[] = {"quick", "medium", "paper"};
     psi_status status = PSI_OK;
-    const char *output = "results";
     bool show_options = false;
-    study of = {
-        .cli = cli, .scale_name = "quick", .net = "auto", .constants = "ours", .digits = 10};
-    cli_reproduce_call call = {.digits = "mnist"};
+    study of = {.cli = cli,
+                .scale_name = "quick",
+                .output = "results",
+                .net = "auto",
+                .constants = "ours",
+                .digits = 10,
+                .images = "auto"};
     const cli_option options[] = {
-        {"output", 'o', "FOLDER", CLI_TEXT, &output, "where data, figures and pages go"},
+        {"output", 'o', "FOLDER", CLI_TEXT, &of.output, "where data, figures and pages go"},
         {"scale", 0, "quick|medium|paper", CLI_CHOICE, &of.scale_name,
          "how much of it: minutes, an hour or so, or as much as the paper"},
         {"constants", 0, "ours|table-1", CLI_CHOICE, &of.constants,
          "psifold's own, or the paper's schedule with table 1"},
         {"net", 0, "auto|cnn|resnet18", CLI_CHOICE, &of.net,
-         "of the lock; auto: cnn, and resnet18 at the scale of the paper"},
+         "of the lock and its agents; auto: the scale's, resnet18 for the paper's"},
         {"episodes", 0, "N", CLI_SIZE, &of.episodes,
-         "training trajectories, or an agent's episodes in a task; 0: the scale's"},
-        {"run", 0, "RUN", CLI_TEXT, &call.run,
+         "training trajectories; of transfer or sweep alone, --agent-episodes; 0: the scale's"},
+        {"agent-episodes", 0, "N", CLI_SIZE, &of.agent_episodes,
+         "transfer, sweep: an agent's episodes in a task; 0: 100"},
+        {"run", 0, "RUN", CLI_TEXT, &of.run,
          "transfer: take the representation from this run folder"},
-        {"seeds", 0, "N", CLI_SIZE, &call.seeds, "transfer, sweep: seeds; 0: the scale's"},
-        {"digits", 0, "mnist|drawn", CLI_CHOICE, &call.digits,
-         "transfer, sweep: images of the lock"},
+        {"seeds", 0, "N", CLI_SIZE, &of.seeds, "transfer, sweep: seeds; 0: the scale's"},
+        {"digits", 0, "auto|mnist|drawn", CLI_CHOICE, &of.images,
+         "images of the lock; auto: mnist if it was fetched"},
         {"digits-per-dial", 0, "N", CLI_SIZE, &of.digits, "of the lock: fewer make it smaller"},
         {"show-options", 0, NULL, CLI_FLAG, &show_options,
          "print the constants of table 1 and ours, and do nothing"},
@@ -212,10 +215,12 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         .arguments = "[WHAT]",
         .summary = "Repeats the paper's experiments: its figures, claims and tables",
         .text = "WHAT is column-world (figure 1), point-column-world (figure 4), combination-lock\n"
-                "(figure 5) or all of these; or transfer (figure 6: agents in new tasks) or sweep\n"
+                "(figure 5), transfer (figure 6: agents in new tasks) or all of these; or sweep\n"
                 "(table 2: the options of deep Q-learning). Each leaves data, figures and a page\n"
-                "with the paper's claims beside ours in FOLDER/WHAT/SCALE. What is finished there\n"
-                "is not run again.",
+                "with the paper's claims beside ours in FOLDER/WHAT/SCALE; all leaves a page of\n"
+                "everything as FOLDER/SCALE.html. What is finished there is not run again, and\n"
+                "what was stopped goes on. Transfer takes the representation that was learnt in\n"
+                "FOLDER/combination-lock/SCALE, if that is there, else it learns one first.",
         .example = "psifold reproduce column-world -o results",
         .options = options,
         .n_options = CLI_COUNT(options)};
@@ -223,10 +228,6 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (show_options) return study_show_presets(cli);
     while (strcmp(scales[of.scale], of.scale_name) != 0) of.scale++;
-    if (arguments[0] &&
-        (strcmp(arguments[0], "transfer") == 0 || strcmp(arguments[0], "sweep") == 0)) {
-        return run_agents(cli, &of, &call, arguments[0], output);
-    }
     if (!arguments[0] || (strcmp(arguments[0], "all") != 0 && !find_study(arguments[0]))) {
         status = FAIL(cli->ctx, PSI_EUSAGE,
                       "reproduce needs to know what: column-world, point-column-world, "
@@ -237,11 +238,15 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         status = FAIL(cli->ctx, PSI_EUSAGE, "--digits-per-dial is from 2 to 10");
         goto done;
     }
+    if (find_study(arguments[0]) && find_study(arguments[0])->agents && of.agent_episodes == 0) {
+        of.agent_episodes = of.episodes;
+        of.episodes = 0;
+    }
     if (!psi_figures_possible()) {
         status = FAIL(cli->ctx, PSI_EMISSING, "gnuplot is not installed: the figures need it");
         goto done;
     }
-    status = run_studies(cli, &of, arguments[0], output);
+    status = run_studies(cli, &of, arguments[0]);
 done:
     return status;
 }

@@ -11,10 +11,15 @@ typedef struct study {
     const char *name; // "point-column-world"
     size_t scale;     // 0 quick, 1 medium, 2 paper
     const char *scale_name;
+    const char *output;    // of all studies: FOLDER
     const char *net;       // --net
     const char *constants; // "ours" or "table-1"
-    size_t episodes;       // 0: the scale's
+    size_t episodes;       // trajectories to train on; 0: the scale's
     size_t digits;         // on a dial of the lock
+    const char *images;    // of the lock: "auto", "mnist" or "drawn"
+    const char *run;       // of agents: where the representation comes from; NULL: see transfer
+    size_t seeds;          // of agents; 0: the scale's
+    size_t agent_episodes; // of an agent in a task; 0: the scale's
     char *folder;          // where its files go
     json_t *results;       // results.json: title, what, claims, figures, files, and numbers
 } study;
@@ -23,9 +28,12 @@ typedef psi_status study_run(study *of);
 typedef struct study_entry {
     const char *name, *figure, *what;
     study_run *run;
+    bool agents; // trials that are kept one by one: asked for other seeds or episodes, it goes on
+    bool apart;  // no part of all
 } study_entry;
 
-study_run study_column_world, study_point_column_world, study_combination_lock;
+study_run study_column_world, study_point_column_world, study_combination_lock, study_transfer,
+    study_sweep;
 
 // ---- writing down what came out -----------------------------------------------------------------
 
@@ -33,6 +41,7 @@ psi_status study_title(study *of, const char *title, const char *what);
 psi_status study_claim(study *of, const char *claim, const char *paper, bool holds,
                        const char *ours, ...) PRINTF_LIKE(5, 6);
 psi_status study_figure(study *of, const char *name, const char *alt, const char *caption);
+psi_status study_wide_figure(study *of, const char *name, const char *alt, const char *caption);
 psi_status study_file(study *of, const char *name, const char *what);
 psi_status study_set(study *of, const char *key, json_t *value); // takes over the value
 
@@ -40,6 +49,9 @@ psi_status study_set(study *of, const char *key, json_t *value); // takes over t
 psi_status study_path(study *of, const char *name, char **path);
 bool study_has(study *of, const char *name);
 psi_status study_says(study *of, const char *format, ...) PRINTF_LIKE(2, 3); // a line of progress
+
+// The folder of a study of this output and scale; belongs to the caller.
+psi_status study_folder(study *of, const char *name, char **folder);
 
 // ---- steps that several studies take ------------------------------------------------------------
 
@@ -51,6 +63,10 @@ psi_status study_trajectories(study *of, const psi_task *task, size_t episodes, 
 // page to name.html. Seconds and image passes per phase are kept in name-phases.json.
 psi_status study_cluster(study *of, const char *data_name, const psi_trajectories *data,
                          const psi_cluster_options *how, const char *name, psi_run_result **run);
+
+// Which digits the lock shows, "mnist" or "drawn": as asked for, else those there are. Says so
+// where MNIST is missing, and notes it in the results.
+psi_status study_images(study *of, const char **images);
 
 // The options of the clustering: psifold's own, or the paper's schedule with the constants of table
 // 1 for this task ("column-world" or "combination-lock").

@@ -22,20 +22,18 @@ static psi_status make_tasks(study *of, lock_study *lock)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->cli->ctx;
-    char digits[16];
-    const bool mnist = psi_mnist_present(ctx);
+    char digits[16], images[16];
+    const char *from;
     psi_task *const tasks[] = {&lock->train, &lock->test};
+    TRY(study_images(of, &from));
+    TRY(study_set(of, "digits_per_dial", json_integer((json_int_t)of->digits)));
     snprintf(digits, sizeof digits, "%zu", of->digits);
     for (size_t i = 0; i < 2; i++) {
-        const char *images = mnist ? (i ? "mnist-test" : "mnist") : (i ? "drawn-test" : "drawn");
+        snprintf(images, sizeof images, "%s%s", from, i ? "-test" : "");
         TRY(psi_task_defaults(ctx, "combination-lock", NULL, tasks[i]));
         TRY(psi_task_set(ctx, tasks[i], "digits-per-dial", digits));
         TRY(psi_task_set(ctx, tasks[i], "digits", images));
         TRY(psi_task_check(ctx, tasks[i]));
-    }
-    TRY(study_set(of, "digits", json_string(mnist ? "mnist" : "drawn")));
-    if (!mnist) {
-        TRY(study_says(of, "MNIST was not fetched ('psifold fetch mnist'): the digits are drawn"));
     }
 done:
     return status;

@@ -53,6 +53,13 @@ psi_status study_figure(study *of, const char *name, const char *alt, const char
                   json_pack("{s:s, s:s, s:s}", "name", name, "alt", alt, "caption", caption));
 }
 
+psi_status study_wide_figure(study *of, const char *name, const char *alt, const char *caption)
+{
+    return append(of, "figures",
+                  json_pack("{s:s, s:s, s:s, s:b}", "name", name, "alt", alt, "caption", caption,
+                            "wide", true));
+}
+
 psi_status study_file(study *of, const char *name, const char *what)
 {
     return append(of, "files", json_pack("{s:s, s:s}", "name", name, "what", what));
@@ -61,6 +68,17 @@ psi_status study_file(study *of, const char *name, const char *what)
 psi_status study_path(study *of, const char *name, char **path)
 {
     return base_join(of->cli->ctx, of->folder, name, path);
+}
+
+psi_status study_folder(study *of, const char *name, char **folder)
+{
+    psi_status status = PSI_OK;
+    char *middle = NULL;
+    TRY(base_join(of->cli->ctx, of->output, name, &middle));
+    TRY(base_join(of->cli->ctx, middle, of->scale_name, folder));
+done:
+    base_free(of->cli->ctx, middle);
+    return status;
 }
 
 bool study_has(study *of, const char *name)
@@ -82,6 +100,20 @@ psi_status study_says(study *of, const char *format, ...)
     if (!of->cli->quiet) cli_print(of->cli, "  %s", words);
     fflush(stdout);
     return base_cancelled(of->cli->ctx);
+}
+
+psi_status study_images(study *of, const char **images)
+{
+    psi_status status = PSI_OK;
+    const bool choose = strcmp(of->images, "auto") == 0;
+    const bool drawn = choose ? !psi_mnist_present(of->cli->ctx) : strcmp(of->images, "drawn") == 0;
+    *images = drawn ? "drawn" : "mnist";
+    TRY(study_set(of, "digits", json_string(*images)));
+    if (choose && drawn) {
+        TRY(study_says(of, "MNIST was not fetched ('psifold fetch mnist'): the digits are drawn"));
+    }
+done:
+    return status;
 }
 
 // ---- trajectories -------------------------------------------------------------------------------

@@ -69,9 +69,9 @@ PSI_API psi_status psi_stage_errors(psi_ctx *ctx, const psi_stages *stages, doub
 
 // One page from the results of several studies. Each folder has a results.json, {"title": …,
 // "what": …, "claims": [{"claim": …, "paper": …, "ours": …, "holds": true | false | null}],
-// "figures":
-// [{"name": …, "alt": …, "caption": …}], "files": [{"name": …, "what": …}]}, and its figures beside
-// it. What is read there is escaped; PSI_EFORMAT names a file that is something else.
+// "figures": [{"name": …, "alt": …, "caption": …, "wide": true | false}], "files": [{"name": …,
+// "what": …}]}, and its figures beside it; a wide one has a row to itself. What is read there is
+// escaped; PSI_EFORMAT names a file that is something else.
 PSI_API psi_status psi_report_studies(psi_ctx *ctx, const char *page, const char *title, size_t n,
                                       const char *const *folders);
 
@@ -138,17 +138,25 @@ PSI_API psi_status psi_figure_sizes(psi_ctx *ctx, const psi_figure *at, size_t n
 // probabilities where they are below 1; thick where something is earned.
 PSI_API psi_status psi_figure_graph(psi_ctx *ctx, const psi_figure *at, const psi_mdp *model);
 
-// Learning curves: x (n), and for every series mean, low and high (series, n) of its band.
+// A dashed line with a name in the key, to compare with: what is best, or what chance gives.
+typedef struct psi_figure_line {
+    const char *name;
+    const double *at; // one height of curves, one for every group of scores; NaN: none there
+} psi_figure_line;
+
+// Learning curves: x (n), and for every series mean, low and high (series, n) of its band. line may
+// be NULL. The height begins at 0, unless something is below.
 PSI_API psi_status psi_figure_curves(psi_ctx *ctx, const psi_figure *at, size_t series, size_t n,
                                      const double *x, const double *mean, const double *low,
-                                     const double *high, const char *const *names);
+                                     const double *high, const char *const *names,
+                                     const psi_figure_line *line);
 
 // Bars of scores, groups (tasks) × series (agents), with every seed (groups, series, seeds) as a
-// dot; NaN is left out. The bar is the mean.
+// dot; NaN is left out. The bar is the mean. line may be NULL.
 PSI_API psi_status psi_figure_scores(psi_ctx *ctx, const psi_figure *at, size_t groups,
                                      size_t series, size_t seeds, const double *values,
                                      const char *const *group_names,
-                                     const char *const *series_names);
+                                     const char *const *series_names, const psi_figure_line *line);
 
 #ifdef __cplusplus
 }

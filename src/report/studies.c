@@ -59,8 +59,10 @@ static psi_status put_figures(report_text *html, const char *folder, const json_
                           folder, i + 1);
             goto done;
         }
-        report_put(html,
-                   "<figure><picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"");
+        const bool wide = json_is_true(json_object_get(figure, "wide"));
+        report_putf(html,
+                    "<figure%s><picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"",
+                    wide ? " class=\"across\"" : "");
         TRY(report_put_svg(html, folder, name, "-dark"));
         report_put(html, "\"><img alt=\"");
         put_member(html, figure, "alt");

@@ -16,6 +16,7 @@ from selenium.webdriver.common.keys import Keys
 
 PSIFOLD = os.environ["PSIFOLD"]
 MAKE_RUN = os.environ["MAKE_RUN"]
+TRUTH_RUN = os.environ["TRUTH_RUN"]
 SCREENSHOTS = pathlib.Path(os.environ["SCREENSHOTS"])
 DESKTOP, PHONE = (1280, 900), (390, 844)
 
@@ -125,6 +126,12 @@ class Pages(unittest.TestCase):
                     "--figures", at / f"{name}-figures")
         psifold("reproduce", "column-world", "-o", at / "results")
         cls.pages["study"] = at / "results" / "column-world" / "quick" / "index.html"
+        subprocess.run([TRUTH_RUN, "combination-lock", at / "truth", "cnn", "4", "5",
+                        "digits-per-dial", "3", "images-per-digit", "4"], check=True,
+                       stdout=subprocess.DEVNULL)
+        psifold("reproduce", "transfer", "--run", at / "truth", "--digits", "drawn",
+                "--digits-per-dial", 3, "--seeds", 2, "--episodes", 4, "-o", at / "results")
+        cls.pages["transfer"] = at / "results" / "transfer" / "quick" / "index.html"
 
     def open(self, name, size=DESKTOP, scheme="light"):
         self.driver.set_window_size(*size)
@@ -255,7 +262,8 @@ class Pages(unittest.TestCase):
 
     def test_labels_of_figures_are_whole_and_apart(self):
         figures = sorted(self.folder.glob("*-figures/*.svg")) + \
-            sorted(self.pages["study"].parent.glob("*.svg"))
+            sorted(self.pages["study"].parent.glob("*.svg")) + \
+            sorted(self.pages["transfer"].parent.glob("*.svg"))
         self.assertGreater(len(figures), 30)
         for figure in figures:
             with self.subTest(f"{figure.parent.name}/{figure.name}"):

@@ -1,8 +1,11 @@
 """psifold agent and psifold reproduce as users call them."""
 
+import html
 import json
+import math
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -13,9 +16,17 @@ PSIFOLD = os.environ["PSIFOLD"]
 TRUTH_RUN = os.environ["PSIFOLD_TRUTH_RUN"]
 
 
-def run(*arguments):
+def run(*arguments, **variables):
     return subprocess.run([PSIFOLD, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=240)
+                          timeout=900, env={**os.environ, **variables})
+
+
+def blocks(path):
+    """The parts of a figure's data: lists of rows of numbers; words are left out."""
+    parts = path.read_text().split("\n\n\n")
+    return [[[float(word) for word in line.split() if not word.startswith('"')]
+             for line in part.splitlines() if line and not line.startswith("#")]
+            for part in parts]
 
 
 class Agents(unittest.TestCase):
@@ -24,8 +35,8 @@ class Agents(unittest.TestCase):
         self.path = pathlib.Path(self.folder.name)
         self.addCleanup(self.folder.cleanup)
 
-    def succeed(self, *arguments):
-        result = run(*arguments)
+    def succeed(self, *arguments, **variables):
+        result = run(*arguments, **variables)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
@@ -88,32 +99,176 @@ class Agents(unittest.TestCase):
         self.refuse(2, "needs to know what", "reproduce", "everything", "-o", self.path / "x")
         self.refuse(4, "", "agent", "column-world", "--kind", "planner", "--run", "/nowhere")
 
+    def make_run(self, folder):
+        """A perfect clustering of a lock with three digits on a dial."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([TRUTH_RUN, "combination-lock", folder, "cnn", "4", "5", "digits-per-dial",
+                        "3", "images-per-digit", "4"], check=True, stdout=subprocess.DEVNULL)
+
+    def load(self, *names):
+        return json.loads(self.path.joinpath(*names).read_text())
+
+    def check_words(self, page, results):
+        """Everything that a study says is on its page."""
+        shown = html.unescape(page.read_text())
+        words = [results["title"], *(figure["caption"] for figure in results["figures"])]
+        for claim in results["claims"]:
+            words += [claim["claim"], claim["paper"], claim["ours"]]
+        self.assertEqual([said for said in words if said not in shown], [])
+
+    def check_page(self, folder, results):
+        self.check_words(folder / "index.html", results)
+        for figure in results["figures"]:
+            for ending in (".svg", "-dark.svg", ".png", ".dat", ".gp"):
+                self.assertGreater((folder / (figure["name"] + ending)).stat().st_size, 100)
+        for claim in results["claims"]:
+            self.assertIs(type(claim["holds"]), bool)
+            self.assertIn(f"{results['seeds']} seeds", claim["ours"])
+        for file in results["files"]:
+            self.assertTrue((folder / file["name"]).exists(), file["name"])
+
+    def check_bars(self, blocks, scores):
+        """Bars and dots of a figure of scores: groups of series of seeds, None where none was."""
+        for series in range(len(scores[0])):
+            dots = []
+            for group, bar in zip(scores, blocks[2 * series]):
+                if group[series] is None:
+                    self.assertTrue(math.isnan(bar[1]))
+                    continue
+                self.assertAlmostEqual(bar[1], sum(group[series]) / len(group[series]), places=7)
+                dots += group[series]
+            for drawn, score in zip(blocks[2 * series + 1], dots, strict=True):
+                self.assertAlmostEqual(drawn[1], score, places=7)
+
     def test_the_transfer_study_in_small(self):
-        subprocess.run([TRUTH_RUN, "combination-lock", self.path / "run", "cnn", "4", "5",
-                        "images-per-digit", "4"], check=True, stdout=subprocess.DEVNULL)
-        study = ("reproduce", "transfer", "--run", self.path / "run", "--digits", "drawn",
-                 "--seeds", "2", "--episodes", "1", "-o", self.path / "study", "-q")
-        self.succeed(*study)
-        scores = json.loads((self.path / "study/transfer/quick/scores.json").read_text())
-        agents = {"dqn", "pretrained", "reward-predictive", "planner", "tabular", "random"}
-        self.assertEqual(set(scores["reward_per_step"]),
-                         {"train", "swap-digits", "reversed-dial", "left-dial-broken"})
+        self.make_run(self.path / "run")
+        study = ("reproduce", "transfer", "--run", self.path / "run", "--digits-per-dial", "3",
+                 "--episodes", "3", "-o", self.path / "study")
+        # where MNIST was not fetched, digits are drawn
+        said = self.succeed(*study, "--seeds", "2", PSIFOLD_CACHE=str(self.path)).stdout
+        self.assertIn("MNIST was not fetched", said)
+        folder = self.path / "study/transfer/quick"
+        scores, results = self.load(folder, "scores.json"), self.load(folder, "results.json")
+        agents = ["dqn", "pretrained", "reward-predictive", "planner", "tabular", "random"]
+        tasks = ["train", "swap-digits", "reversed-dial", "left-dial-broken"]
+        self.assertEqual(list(scores["reward_per_step"]), tasks)
         for task, by_agent in scores["reward_per_step"].items():
-            self.assertEqual(set(by_agent), agents - ({"pretrained"} if task == "train" else set()))
+            self.assertEqual(set(by_agent),
+                             set(agents) - ({"pretrained"} if task == "train" else set()))
             for values in by_agent.values():
                 self.assertEqual(len(values), 2)
-        self.assertAlmostEqual(scores["optimum"]["swap-digits"], 1 / 12)
-        self.assertEqual(len(scores["statistics"]["claims"]), 10)
-        manifest = json.loads((self.path / "study/transfer/quick/manifest.json").read_text())
-        self.assertEqual((manifest["scale"], manifest["seeds"]), ("quick", 2))
-        curves = (self.path / "study/transfer/quick/curves.csv").read_bytes()
-        # a trial that is lost is played again, the others are not, and nothing changes
+        self.assertAlmostEqual(scores["optimum"]["swap-digits"], 1 / 5)
+        manifest = self.load(folder, "manifest.json")
+        self.assertEqual((manifest["scale"], manifest["seeds"], manifest["digits"]),
+                         ("quick", 2, "drawn"))
+
+        # the order of three agents and the planner in three tasks, and where the gain is largest
+        self.check_page(folder, results)
+        self.assertEqual(len(results["claims"]), 13)
+        self.assertEqual([claim["holds"] for claim in results["claims"]],
+                         [claim["holds"] for claim in scores["statistics"]["claims"]])
+        for claim, told in zip(results["claims"], scores["statistics"]["claims"]):
+            self.assertIn(claim["claim"], told["claim"])
+            if "beats" in claim["claim"]:
+                self.assertEqual(claim["holds"], told["evidence"]["low"] > 0.5)
+
+        # figures show what scores.json says
+        self.assertEqual([figure["name"] for figure in results["figures"]],
+                         ["scores"] + [f"curves-{task}" for task in tasks[1:]])
+        of_task = scores["reward_per_step"]
+        data = blocks(folder / "scores.dat")
+        self.check_bars(data, [[of_task[task].get(agent) for agent in agents] for task in tasks])
+        best = [row[1] for row in data[2 * len(agents)]][::2]
+        for level, task in zip(best, tasks, strict=True):
+            self.assertAlmostEqual(level, scores["optimum"][task], places=7)
+        for task in tasks[1:]:
+            curves = blocks(folder / f"curves-{task}.dat")
+            self.assertEqual([row[0] for row in curves[0]], [1, 2, 3])
+            for i, agent in enumerate(agents[:4]):  # all episodes are within the last one's window
+                middle, low, high = curves[0][-1][1 + 3 * i:4 + 3 * i]
+                self.assertAlmostEqual(middle, sum(of_task[task][agent]) / 2, places=7)
+                self.assertTrue(low <= middle <= high)
+            self.assertAlmostEqual(curves[1][0][1], scores["optimum"][task], places=7)
+
+        # finished is finished; a trial that is lost is played again, and nothing changes
+        self.assertIn("finished before", self.succeed(*study, "--digits", "drawn").stdout)
+        curves = (folder / "curves.csv").read_bytes()
+        kept = (folder / "runs/train/dqn/seed-0/result.json").stat().st_mtime_ns
         for name in ("result.json", "curve.csv"):
-            (self.path / "study/transfer/quick/runs/swap-digits/planner/seed-1" / name).unlink()
-        self.succeed(*study)
-        again = json.loads((self.path / "study/transfer/quick/scores.json").read_text())
-        self.assertEqual(again["reward_per_step"], scores["reward_per_step"])
-        self.assertEqual((self.path / "study/transfer/quick/curves.csv").read_bytes(), curves)
+            (folder / "runs/swap-digits/planner/seed-1" / name).unlink()
+        (folder / "results.json").unlink()
+        self.succeed(*study, "--digits", "drawn", "--seeds", "2")
+        self.assertEqual(self.load(folder, "scores.json")["reward_per_step"], of_task)
+        self.assertEqual((folder / "curves.csv").read_bytes(), curves)
+        # one seed more is played beside those that are there
+        self.succeed(*study, "--digits", "drawn", "--seeds", "3")
+        more = self.load(folder, "scores.json")["reward_per_step"]
+        self.assertEqual({task: {agent: values[:2] for agent, values in by_agent.items()}
+                          for task, by_agent in more.items()}, of_task)
+        self.assertEqual(self.load(folder, "results.json")["seeds"], 3)
+        self.assertEqual((folder / "runs/train/dqn/seed-0/result.json").stat().st_mtime_ns, kept)
+
+    def test_the_whole_paper_clusters_the_lock_once(self):
+        # two studies are there already, the lock's with the run that transfer is to take
+        output = self.path / "results"
+        self.make_run(output / "combination-lock/quick/run")
+        empty = {"title": "made before", "what": "", "claims": [], "figures": [], "files": []}
+        (output / "point-column-world/quick").mkdir(parents=True)
+        (output / "point-column-world/quick/results.json").write_text(json.dumps(empty))
+        (output / "combination-lock/quick/results.json").write_text(
+            json.dumps({**empty, "digits": "drawn", "digits_per_dial": 3, "net": "cnn"}))
+        lock = self.path / "other"
+        shutil.copytree(output, lock)
+        whole = ("reproduce", "all", "--digits-per-dial", "3", "--seeds", "2", "--episodes", "300",
+                 "--agent-episodes", "2", "-o", output, "--json", "--quiet")
+        made = json.loads(self.succeed(*whole).stdout)
+        self.assertEqual([study.get("study") for study in made["studies"]],
+                         ["column-world", None, None, "transfer"])
+        self.assertEqual(pathlib.Path(made["page"]), output / "quick.html")
+        for study in made["studies"]:
+            self.check_words(output / "quick.html", study)
+        transfer = self.load(output, "transfer/quick/results.json")
+        self.check_page(output / "transfer/quick", transfer)
+        self.assertEqual(pathlib.Path(transfer["representation"]),
+                         output / "combination-lock/quick/run")
+        self.assertEqual((transfer["digits"], transfer["episodes"], transfer["net"]),
+                         ("drawn", 2, "cnn"))
+        self.assertFalse((output / "transfer/quick/representation").exists())
+        # again: nothing is run
+        before = (output / "transfer/quick/results.json").stat().st_mtime_ns
+        self.assertEqual(json.loads(self.succeed(*whole).stdout), made)
+        self.assertEqual((output / "transfer/quick/results.json").stat().st_mtime_ns, before)
+
+        # a lock with other digits is no representation of this one: transfer clusters its own
+        process = subprocess.Popen([PSIFOLD, "reproduce", "transfer", "--digits-per-dial", "4",
+                                    "-o", lock], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   text=True)
+        said = ""
+        for line in process.stdout:
+            said += line
+            if "clustering" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=900)
+        self.assertIn("has other digits", said)
+        self.assertIn("no representation yet: clustering 1000", said)
+        self.assertEqual(process.returncode, 130)
+
+    def test_the_sweep_in_small(self):
+        found = json.loads(self.succeed(
+            "reproduce", "sweep", "--digits", "drawn", "--digits-per-dial", "3", "--seeds", "2",
+            "--episodes", "2", "-o", self.path / "study", "--json", "--quiet").stdout)
+        folder = self.path / "study/sweep/quick"
+        results, scores = found["studies"][0], self.load(folder, "scores.json")
+        self.assertEqual(pathlib.Path(found["page"]), folder / "index.html")
+        self.check_page(folder, results)
+        self.assertEqual(len(results["claims"]), 4)
+        figures = [figure["name"] for figure in results["figures"]]
+        self.assertEqual(figures, ["learning-rate", "batch", "buffer", "exploration"])
+        for figure, by_value in zip(figures, scores["reward_per_step"].values(), strict=True):
+            data = blocks(folder / f"{figure}.dat")
+            self.check_bars(data, [[values] for values in by_value.values()])
+            self.assertAlmostEqual(data[2][0][1], results["optimum"], places=7)
 
 
 if __name__ == "__main__":

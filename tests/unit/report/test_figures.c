@@ -261,18 +261,25 @@ static void curves_and_scores_keep_their_numbers(void **state)
     const char *agents[2] = {"dqn", "reward-predictive"}, *tasks[2] = {"train", "swap-digits"};
     const psi_figure curves = {b->folder, "curves", "episodes", "steps"},
                      scores = {b->folder, "scores", NULL, "reward per step"};
+    const double optimum[2] = {6.5, 2.5};
+    const psi_figure_line line = {"optimum", optimum};
     double v[8];
-    assert_ok(b->ctx, psi_figure_curves(b->ctx, &curves, 2, 3, x, mean, low, high, agents));
+    assert_ok(b->ctx, psi_figure_curves(b->ctx, &curves, 2, 3, x, mean, low, high, agents, &line));
     assert_drawn(b, "curves");
     char *data = text_of(b, "curves.dat"), *picture = text_of(b, "curves.svg");
     assert_int_equal(numbers_of(data, 0, 1, v, 8), 7);
     assert_true(v[0] == 10 && v[1] == 2 && v[2] == 1 && v[3] == 3 && v[4] == 2 && v[6] == 3);
     assert_non_null(strstr(picture, "reward-predictive"));
+    assert_non_null(strstr(picture, "optimum"));
+    for (size_t i = 0; i < 2; i++) { // from end to end, above everything
+        assert_int_equal(numbers_of(data, 1, i, v, 8), 2);
+        assert_true(v[0] == x[2 * i] && v[1] == 6.5);
+    }
     base_free(b->ctx, picture);
     base_free(b->ctx, data);
     // (tasks, agents, seeds)
     const double values[12] = {1, 2, 3, 4, 5, 6, 0.5, NAN, 1.5, 2, 2, 2};
-    assert_ok(b->ctx, psi_figure_scores(b->ctx, &scores, 2, 2, 3, values, tasks, agents));
+    assert_ok(b->ctx, psi_figure_scores(b->ctx, &scores, 2, 2, 3, values, tasks, agents, &line));
     assert_drawn(b, "scores");
     data = text_of(b, "scores.dat");
     const double means[2][2] = {{2.0, 1.0}, {5.0, 2.0}}; // agent, task
@@ -284,7 +291,34 @@ static void curves_and_scores_keep_their_numbers(void **state)
     }
     assert_int_equal(numbers_of(data, 1, 4, v, 8), 2); // five seeds are left of dqn's six
     assert_int_equal(numbers_of(data, 1, 5, v, 8), 0);
+    assert_int_equal(numbers_of(data, 4, 0, v, 8), 2);
+    assert_true(v[0] < 0.0 && v[1] == 6.5);
     base_free(b->ctx, data);
+}
+
+// An agent that took no part has no bar; where nothing is earned, or there is one point alone,
+// there are axes all the same.
+static void scores_that_are_missing_or_nothing_are_drawn(void **state)
+{
+    bench *b = *state;
+    const double values[4] = {0.0, NAN, 0.0, NAN}, zero = 0.0, one = 1.0;
+    const char *agents[2] = {"dqn", "pretrained"}, *tasks[2] = {"train", "swap-digits"};
+    const psi_figure at = {b->folder, "nothing", NULL, "reward per step"};
+    double v[4];
+    assert_ok(b->ctx, psi_figure_scores(b->ctx, &at, 2, 2, 1, values, tasks, agents, NULL));
+    assert_drawn(b, "nothing");
+    char *data = text_of(b, "nothing.dat"), *script = text_of(b, "nothing.gp");
+    assert_true(numbers_of(data, 2, 0, v, 4) >= 2 && isnan(v[1]));
+    assert_non_null(strstr(script, "set yrange [0:1]"));
+    base_free(b->ctx, data);
+    base_free(b->ctx, script);
+    assert_ok(b->ctx,
+              psi_figure_curves(b->ctx, &at, 1, 1, &one, &zero, &zero, &zero, agents, NULL));
+    assert_drawn(b, "nothing");
+    script = text_of(b, "nothing.gp");
+    assert_non_null(strstr(script, "set yrange [0:1]"));
+    assert_non_null(strstr(script, "set xrange [0.5:1.5]"));
+    base_free(b->ctx, script);
 }
 
 static psi_mdp *ring(psi_ctx *ctx, size_t n)
@@ -332,10 +366,12 @@ static void names_are_shown_and_never_run(void **state)
     const double values[2] = {1, 2};
     const char *evil[1] = {"`touch pwned`'; system('touch pwned')\"$(touch pwned) %s"};
     const psi_figure at = {b->folder, "evil", "'; !touch pwned\n`touch pwned`", evil[0]};
+    const psi_figure_line line = {evil[0], values};
     assert_ok(b->ctx, psi_figure_boxes(b->ctx, &at, 1, 2, values, evil, (double)NAN));
     assert_ok(b->ctx, psi_figure_histogram(b->ctx, &at, 1, 2, values, evil, 0.1));
-    assert_ok(b->ctx, psi_figure_scores(b->ctx, &at, 1, 1, 2, values, evil, evil));
-    assert_ok(b->ctx, psi_figure_curves(b->ctx, &at, 1, 2, values, values, values, values, evil));
+    assert_ok(b->ctx, psi_figure_scores(b->ctx, &at, 1, 1, 2, values, evil, evil, &line));
+    assert_ok(b->ctx,
+              psi_figure_curves(b->ctx, &at, 1, 2, values, values, values, values, evil, &line));
     const psi_figure_matrix_options how = {.row_names = evil};
     assert_ok(b->ctx, psi_figure_matrix(b->ctx, &at, 1, 2, values, &how));
     const int colour = 1;
@@ -471,6 +507,7 @@ int main(void)
         FIGURE_TEST(a_histogram_counts_everything_once),
         FIGURE_TEST(sizes_come_largest_first),
         FIGURE_TEST(curves_and_scores_keep_their_numbers),
+        FIGURE_TEST(scores_that_are_missing_or_nothing_are_drawn),
         FIGURE_TEST(a_graph_has_an_arrow_for_every_edge),
         FIGURE_TEST(names_are_shown_and_never_run),
         FIGURE_TEST(without_gnuplot_there_is_a_sentence),
