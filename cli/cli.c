@@ -112,12 +112,12 @@ static void show_log(void *user, psi_log_level level, const char *sentence)
 
 static void show_bar(cli_call *cli, const psi_progress *progress)
 {
-    enum { WIDTH = 24 };
+    enum { WIDTH = 20 };
     char bar[WIDTH + 1], duration[CLI_NUMBER];
     const double share = progress->total ? (double)progress->done / (double)progress->total : 0.0;
     for (int i = 0; i < WIDTH; i++) bar[i] = (double)i < share * WIDTH ? '#' : '.';
     bar[WIDTH] = '\0';
-    fprintf(stderr, "\r\033[K%-24s [%s] %3.0f %%", progress->phase, bar, 100.0 * share);
+    fprintf(stderr, "\r\033[K%-30s [%s] %3.0f %%", progress->phase, bar, 100.0 * share);
     if (progress->seconds_left >= 0.0) {
         fprintf(stderr, "  %s left", cli_duration(duration, progress->seconds_left));
     }
@@ -129,7 +129,6 @@ static void show_progress(void *user, const psi_progress *progress)
 {
     static const double LINE_EVERY = 10.0; // seconds, where there is no terminal
     cli_call *cli = user;
-    if (cli->listen) cli->listen(cli->listener, progress);
     if (cli->quiet) return;
     const bool finished = progress->done == progress->total;
     if (cli->on_terminal) {

@@ -17,8 +17,6 @@ typedef struct cli_call {
     uint64_t seed;  // --seed
     size_t threads; // --threads; 0: all processors
     json_t *result; // what --json prints; commands fill it
-    void (*listen)(void *listener, const psi_progress *progress); // hears all progress; or NULL
-    void *listener;
     bool on_terminal, line_open;
     double reported; // when progress was last told, in seconds
 } cli_call;

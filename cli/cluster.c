@@ -1,6 +1,7 @@
 // psifold cluster: the main job.
 #include "cli/certificate.h"
 #include "cli/commands.h"
+#include "cli/phases.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,6 +43,20 @@ static json_t *steps_json(const psi_clustering *found)
                       "seconds", real_or_null(step->seconds)));
     }
     return steps;
+}
+
+json_t *cli_phases_json(const psi_clustering *found)
+{
+    json_t *phases = json_array();
+    for (size_t i = 0; i < found->n_phases; i++) {
+        const psi_cluster_phase *phase = &found->phases[i];
+        json_t *object = json_pack("{s:s, s:f, s:I}", "phase", phase->name, "seconds",
+                                   phase->seconds, "passes", (json_int_t)phase->passes);
+        if (json_array_append_new(phases, object) == 0) continue;
+        json_decref(phases);
+        return NULL;
+    }
+    return phases;
 }
 
 static void print_result(cli_call *cli, const char *output, const psi_clustering *found)
@@ -92,6 +107,7 @@ static psi_status fill_result(cli_call *cli, const psi_clustering *found, double
     TRY(cli_set(cli, "representation_accuracy", real_or_null(found->accuracy)));
     TRY(cli_set(cli, "certificate", cli_certificate_json(found->certificate)));
     TRY(cli_set(cli, "seconds", json_real(seconds)));
+    TRY(cli_set(cli, "phases", cli_phases_json(found)));
 done:
     return status;
 }

@@ -60,7 +60,7 @@ psi_status study_trajectories(study *of, const psi_task *task, size_t episodes, 
                               const char *name, psi_trajectories **out);
 
 // Clusters into the run folder name, or goes on with what is there; then reads it, and writes its
-// page to name.html. Seconds and image passes per phase are kept in name-phases.json.
+// page to name.html. Seconds and passes through a network per phase are kept in name-phases.json.
 psi_status study_cluster(study *of, const char *data_name, const psi_trajectories *data,
                          const psi_cluster_options *how, const char *name, psi_run_result **run);
 

@@ -357,7 +357,8 @@ psi_status study_combination_lock(study *of)
     TRY(draw_confusion(of, &lock));
     TRY(judge_stages(of, &lock));
     TRY(judge_representation(of, &lock));
-    TRY(study_file(of, "run-phases.json", "seconds and image passes of every phase"));
+    TRY(study_file(of, "run-phases.json",
+                   "seconds and observations passed through a network, phase by phase"));
     TRY(study_file(of, "run", "the run folder; run.html is its report"));
     TRY(study_file(of, "data", "training trajectories, images from the training digits"));
     TRY(study_file(of, "test", "test trajectories, images from the test digits"));

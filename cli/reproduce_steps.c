@@ -1,16 +1,13 @@
 // Steps that the studies share: claims, trajectories, clusterings, tables of numbers.
+#include "cli/phases.h"
 #include "cli/reproduce.h"
 
 #include "base/file.h"
-#include "base/progress.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { IMAGE_BATCH = 256 }; // observations in a training step of networks for images
 
 // ---- writing down what came out -----------------------------------------------------------------
 
@@ -222,61 +219,20 @@ done:
 
 // ---- clustering ---------------------------------------------------------------------------------
 
-// Seconds and observations per phase, from what the library tells of its progress.
-typedef struct meter {
-    study *of;
-    double started, refining;
-    struct {
-        const char *phase, *what;
-        double seconds;
-        uint64_t count;
-        size_t unit;    // observations that one count stands for
-        double started; // the last one that was counted: its end may be told twice
-    } phases[3];
-} meter;
-
-static void listen(void *user, const psi_progress *progress)
-{
-    meter *to = user;
-    if (progress->done != progress->total) return;
-    for (size_t i = 0; i < CLI_COUNT(to->phases); i++) {
-        const double started = base_seconds() - progress->seconds;
-        if (strcmp(progress->phase, to->phases[i].phase) != 0) continue;
-        if (fabs(started - to->phases[i].started) < 1e-3) continue;
-        to->phases[i].started = started;
-        to->phases[i].seconds += progress->seconds;
-        to->phases[i].count += progress->done;
-    }
-}
-
 static psi_status watch(void *user, const psi_cluster_step *step, size_t refinement, size_t n,
                         const int32_t *labels)
 {
-    meter *to = user;
-    (void)n;
-    if (labels) to->refining += step->seconds; // not what an earlier process did
-    return study_says(to->of, "refinement %zu: %zu latent states, %.2f %% ignored", refinement,
+    (void)n, (void)labels;
+    return study_says(user, "refinement %zu: %zu latent states, %.2f %% ignored", refinement,
                       step->clusters, 100.0 * step->ignored);
 }
 
-static psi_status save_phases(study *of, const meter *from, double seconds, const char *name)
+static psi_status save_phases(study *of, const psi_clustering *found, const char *name)
 {
     psi_status status = PSI_OK;
     char file[64], *path = NULL;
-    json_t *phases = json_array();
-    double told = from->refining;
-    for (size_t i = 0; i < CLI_COUNT(from->phases); i++) {
-        told += from->phases[i].seconds;
-        json_array_append_new(phases, json_pack("{s:s, s:f, s:I}", "phase", from->phases[i].what,
-                                                "seconds", from->phases[i].seconds, "image_passes",
-                                                (json_int_t)from->phases[i].count *
-                                                    (json_int_t)from->phases[i].unit));
-    }
-    json_array_append_new(phases, json_pack("{s:s, s:f, s:i}", "phase", "refinements", "seconds",
-                                            from->refining, "image_passes", 0));
-    json_array_append_new(phases,
-                          json_pack("{s:s, s:f, s:i}", "phase", "everything else", "seconds",
-                                    fmax(0.0, seconds - told), "image_passes", 0));
+    json_t *phases = cli_phases_json(found);
+    TRY(base_json_made(of->cli->ctx, phases));
     snprintf(file, sizeof file, "%s-phases.json", name);
     TRY(study_path(of, file, &path));
     TRY(base_json_save(of->cli->ctx, path, phases));
@@ -296,12 +252,6 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     psi_cluster_options how = *options;
     psi_clustering *found = NULL;
     psi_run *run = NULL;
-    meter to = {
-        .of = of,
-        .started = base_seconds(),
-        .phases = {{"learning features", "learning the features", .unit = IMAGE_BATCH},
-                   {"predict", "computing features of observations", .unit = 1},
-                   {"representation", "training the representation network", .unit = IMAGE_BATCH}}};
     TRY(psi_run_resume(ctx, path, &run));
     if (psi_run_finished(run)) {
         status = study_says(of, "%s: clustered before", name);
@@ -309,13 +259,9 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     }
     how.run = run;
     how.watch = watch;
-    how.user = &to;
-    of->cli->listen = listen;
-    of->cli->listener = &to;
-    status = psi_cluster(ctx, data, &how, &found);
-    of->cli->listen = NULL;
-    if (status != PSI_OK) goto done;
-    TRY(save_phases(of, &to, base_seconds() - to.started, name));
+    how.user = of;
+    TRY(psi_cluster(ctx, data, &how, &found));
+    TRY(save_phases(of, found, name));
     run = NULL;
     TRY(psi_run_commit(how.run, data_path, data, &how, found));
 done:

@@ -44,6 +44,15 @@ typedef struct psi_cluster_step {
     double seconds;
 } psi_cluster_step;
 
+// Where the time of a run goes. Seconds are those of all processes that have worked on it, passes
+// those that a run without interruption makes.
+typedef struct psi_cluster_phase {
+    const char *name; // as progress has it, but for "refinements" and "everything else"
+    double seconds;
+    uint64_t passes; // observations that went through a network: each step of a training counts its
+                     // batch, each prediction its rows; heads on features that are kept see none
+} psi_cluster_phase;
+
 typedef struct psi_run psi_run; // a run folder, see below
 
 typedef struct psi_cluster_options {
@@ -130,6 +139,8 @@ typedef struct psi_clustering {
     bool matching_condition; // gamma and epsilon_sf meet the theorem's condition (equation 16)
     size_t n_steps;
     psi_cluster_step *steps; // (n_steps)
+    size_t n_phases;
+    psi_cluster_phase *phases; // (n_phases) in the order in which they begin
     size_t rounds;
     bool converged;    // the last two clusterings are equal
     bool stable;       // a second round found the same latent states
@@ -189,6 +200,7 @@ typedef struct psi_cover_options {
     double filter;       // clusters with a smaller share of the points are spurious
     size_t max_clusters; // PSI_ELIMIT beyond
     uint64_t seed;       // of the sample in which centres are looked for
+    const char *phase; // the name under which each pass over the points tells its progress, or NULL
 } psi_cover_options;
 
 typedef struct psi_cover_result {
@@ -210,7 +222,8 @@ PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
 
 // What a run leaves behind, as plain data:
 //   manifest.json               options, seed, version, the data's fingerprint, what was found, the
-//                               names of the other files; all times are under "timings"
+//                               phases with their passes, the names of the other files; all times
+//                               are under "timings"
 //   refinements.jsonl           a line per refinement
 //   clusters.npy                (observations) int32, −1 ignored; clusters-01.npy … per refinement
 //   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K)

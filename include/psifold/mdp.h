@@ -291,6 +291,7 @@ typedef struct psi_smooth_options {
     double reward_floor; // 1e-3 / n_reward_classes is added to every class's probability
     size_t memory;       // 64 MB: bytes of forward messages a thread may hold; longer episodes
                          // are computed twice, from checkpoints
+    const char *phase;   // the name under which each pass tells its progress; NULL: it does not
 } psi_smooth_options;
 PSI_API psi_smooth_options psi_smooth_defaults(void);
 

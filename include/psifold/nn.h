@@ -252,6 +252,8 @@ PSI_API void psi_training_free(psi_ctx *ctx, psi_training *training);
 PSI_API psi_status psi_training_run(psi_ctx *ctx, psi_training *training, uint64_t n_steps);
 PSI_API bool psi_training_finished(const psi_training *training);
 PSI_API const psi_epoch *psi_training_last_epoch(const psi_training *training);
+// Samples that its steps have passed through the network, those before it was loaded included.
+PSI_API uint64_t psi_training_seen(const psi_training *training);
 
 // All that a training is (parameters, moments, place in the epoch) in one file, written whole or
 // not at all. Loading needs a training made with the same options, samples and architecture.
@@ -265,10 +267,11 @@ PSI_API psi_status psi_net_train(psi_ctx *ctx, psi_net *net, psi_work *work,
 // ---- A whole data set.
 
 // Features (n, D) and outputs (n, A·K) of rows[0 … n) (NULL: 0 … n−1), read batch by batch; either
-// result may be NULL.
+// result may be NULL. phase is the name under which progress is told; NULL: it is not.
 PSI_API psi_status psi_net_predict_all(psi_ctx *ctx, const psi_net *net, psi_work *work,
                                        const psi_batch_source *source, const uint64_t *rows,
-                                       size_t n, psi_real *features, psi_real *outputs);
+                                       size_t n, const char *phase, psi_real *features,
+                                       psi_real *outputs);
 
 // ---- Model files.
 

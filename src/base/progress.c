@@ -26,6 +26,7 @@ base_progress base_progress_resume(psi_ctx *ctx, const char *phase, uint64_t fir
 
 static void report(base_progress *progress, uint64_t done, double now)
 {
+    if (!progress->phase) return;
     const double seconds = now - progress->started;
     double left = -1.0;
     if (done > progress->first && progress->total >= done && seconds > 0.5) {

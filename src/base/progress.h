@@ -15,6 +15,8 @@ typedef struct base_progress {
 
 double base_seconds(void); // a clock that only runs forward
 
+// A phase without a name (NULL) is told to nobody: part of one that is told already.
+
 base_progress base_progress_start(psi_ctx *ctx, const char *phase, uint64_t total);
 base_progress base_progress_resume(psi_ctx *ctx, const char *phase, uint64_t first, uint64_t total);
 

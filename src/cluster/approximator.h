@@ -13,6 +13,7 @@ typedef struct cluster_samples {
     const int32_t *actions; // (n) NULL: there is one action only
     const int32_t *targets; // (n) 0 … n_classes−1
     size_t n_actions, n_classes;
+    const char *phase; // the name under which the fit tells its progress; NULL: it does not
 } cluster_samples;
 
 // A fitted function. Each kind of approximator knows what is inside.

@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "base/file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ enum {
     BEST_CONVERGED,
     COUNTERS
 };
-enum { BEST_MEAN, BEST_LARGEST, BEST_SMOOTHED, SECONDS, NUMBERS };
+enum { BEST_MEAN, BEST_LARGEST, BEST_SMOOTHED, NUMBERS };
 enum { FIELDS = 8, MOST_STEPS = 1 << 20 }; // FIELDS of a step, a row of "steps"
 
 static void step_to_row(const psi_cluster_step *step, double row[FIELDS])
@@ -58,6 +59,28 @@ static psi_status numbered(const psi_run *run, bool result, const char *format, 
 
 // ---- out --------------------------------------------------------------------------------------
 
+static void passes_to_array(const cluster_phases *phases, int64_t passes[PHASES])
+{
+    for (size_t i = 0; i < PHASES; i++) passes[i] = (int64_t)phases->passes[i];
+}
+
+psi_status cluster_checkpoint_save_phases(psi_run *run, const cluster_phases *phases)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    int64_t passes[PHASES];
+    const double spent = psi_run_seconds(run);
+    passes_to_array(phases, passes);
+    const psi_array arrays[] = {{"seconds", PSI_FLOAT64, {1, {PHASES}}, phases->seconds},
+                                {"passes", PSI_INT64, {1, {PHASES}}, passes},
+                                {"spent", PSI_FLOAT64, {1, {1}}, &spent}};
+    TRY(cluster_folder_path(run, "phases.npz", &path));
+    TRY(psi_arrays_save(run->ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
+done:
+    base_free(run->ctx, path);
+    return status;
+}
+
 static psi_status save_state(psi_run *run, const cluster_problem *problem, const run_state *state)
 {
     psi_status status = PSI_OK;
@@ -82,17 +105,20 @@ static psi_status save_state(psi_run *run, const cluster_problem *problem, const
     };
     const double numbers[NUMBERS] = {[BEST_MEAN] = best->test.mean,
                                      [BEST_LARGEST] = best->test.largest,
-                                     [BEST_SMOOTHED] = best->smoothed,
-                                     [SECONDS] = psi_run_seconds(run)};
+                                     [BEST_SMOOTHED] = best->smoothed};
+    int64_t passes[PHASES];
+    passes_to_array(&state->phases, passes);
+    TRY(cluster_checkpoint_save_phases(run, &state->phases));
     TRY(base_alloc(run->ctx, at->n_steps, FIELDS * sizeof *steps, &steps));
     for (size_t i = 0; i < at->n_steps; i++) step_to_row(&at->steps[i], steps + i * FIELDS);
     const psi_array arrays[] = {{"counters", PSI_INT64, {1, {COUNTERS}}, counters},
                                 {"numbers", PSI_FLOAT64, {1, {NUMBERS}}, numbers},
                                 {"steps", PSI_FLOAT64, {2, {at->n_steps, FIELDS}}, steps},
                                 {"parent", PSI_INT32, {1, {at->n_latent}}, at->parent},
+                                {"passes", PSI_INT64, {1, {PHASES}}, passes},
                                 {"best", PSI_INT32, {1, {problem->n_rows}}, best->labels}};
     TRY(cluster_folder_path(run, "state.npz", &path));
-    TRY(psi_arrays_save(run->ctx, path, arrays, best->labels ? 5 : 4));
+    TRY(psi_arrays_save(run->ctx, path, arrays, best->labels ? 6 : 5));
 done:
     base_free(run->ctx, steps);
     base_free(run->ctx, path);
@@ -187,6 +213,56 @@ static bool within(const int32_t *values, size_t n, int32_t least, size_t below)
         if (values[i] < least || (values[i] >= 0 && (size_t)values[i] >= below)) return false;
     }
     return true;
+}
+
+static psi_status load_passes(const psi_run *run, const char *path, uint64_t out[PHASES])
+{
+    psi_status status = PSI_OK;
+    int64_t *passes = NULL;
+    TRY(load_array(run, path, "passes", PSI_INT64, &(psi_shape){1, {PHASES}}, &passes));
+    for (size_t i = 0; i < PHASES && status == PSI_OK; i++) {
+        if (passes[i] < 0) status = damaged(run, "a phase has a negative number of passes");
+        out[i] = (uint64_t)passes[i];
+    }
+done:
+    psi_array_free(run->ctx, passes);
+    return status;
+}
+
+static bool are_seconds(const double *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!(values[i] >= 0.0 && isfinite(values[i]))) return false;
+    }
+    return true;
+}
+
+psi_status cluster_checkpoint_load_phases(psi_run *run, cluster_phases *phases)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL, *trunk = NULL;
+    double *seconds = NULL, *spent = NULL;
+    uint64_t passes[PHASES];
+    if (!run->resumed) return PSI_OK;
+    TRY(cluster_folder_path(run, "phases.npz", &path));
+    TRY(cluster_folder_result(run, "trunk.safetensors", &trunk));
+    if (access(path, F_OK) != 0) goto done;
+    TRY(load_array(run, path, "seconds", PSI_FLOAT64, &(psi_shape){1, {PHASES}}, &seconds));
+    TRY(load_array(run, path, "spent", PSI_FLOAT64, &(psi_shape){1, {1}}, &spent));
+    TRY(load_passes(run, path, passes));
+    if (!are_seconds(seconds, PHASES) || !are_seconds(spent, 1)) {
+        status = damaged(run, "phases.npz holds times that are none");
+        goto done;
+    }
+    run->spent = spent[0];
+    for (size_t i = 0; i < PHASES; i++) phases->seconds[i] += seconds[i];
+    if (access(trunk, F_OK) == 0) phases->passes[PHASE_LEARNING] = passes[PHASE_LEARNING];
+done:
+    psi_array_free(run->ctx, spent);
+    psi_array_free(run->ctx, seconds);
+    base_free(run->ctx, trunk);
+    base_free(run->ctx, path);
+    return status;
 }
 
 static bool counters_make_sense(const int64_t *counters, size_t max_latent)
@@ -324,7 +400,7 @@ psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
     state->round = (size_t)counters[ROUND];
     state->hot_rounds = (size_t)counters[HOT_ROUNDS];
     state->stable = counters[STABLE] != 0;
-    if (numbers[SECONDS] > 0.0) run->spent = numbers[SECONDS];
+    TRY(load_passes(run, path, state->phases.passes));
     TRY(load_steps(run, path, counters, max_latent, &state->refinement));
     TRY(load_refinement(run, problem, approximator, &state->refinement));
     TRY(load_best(run, path, problem, counters, numbers, &state->best));

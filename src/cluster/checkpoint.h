@@ -5,6 +5,8 @@
 //   checkpoint/state.npz                    the numbers of run_state; replaced in one step, and
 //   what
 //                                           counts: other files are there before it speaks of them
+//   checkpoint/phases.npz                   seconds so far; passes, of which those of the trunk
+//                                           count as long as there is no state.npz
 //   checkpoint/rewards.npy                  (n_states, A) what the reward refinement predicted
 //   checkpoint/next-<n>.safetensors         heads from which the next refinement starts
 //   checkpoint/result/trunk.safetensors     the trunk; from then on it is not fitted again
@@ -14,6 +16,7 @@
 
 #include "cluster/folder.h"
 #include "cluster/judge.h"
+#include "cluster/phases.h"
 #include "cluster/refine.h"
 
 // What a round has found.
@@ -31,6 +34,7 @@ typedef struct run_state {
     bool stable;           // a second round found the same latent states
     refinement refinement; // as refined, not polished
     round_result best;     // of the rounds that have ended; labels are NULL before
+    cluster_phases phases; // up to date whenever the state is kept
 } run_state;
 
 // After a refinement, or after a round.
@@ -41,10 +45,15 @@ psi_status cluster_checkpoint_round(psi_run *run, const cluster_problem *problem
                                     const run_state *state);
 
 // The state as it was kept; untouched if nothing was. Every file is hostile input: PSI_EFORMAT or
-// PSI_EDATA with its name.
+// PSI_EDATA with its name. Passes are those that were kept: what this process has repeated to get
+// here, the features, is among them.
 psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
                                    const cluster_approximator *approximator, size_t max_latent,
                                    run_state *state);
+
+// Phases as far as they are up to date, and back: seconds, and the passes of a trunk that was kept.
+psi_status cluster_checkpoint_save_phases(psi_run *run, const cluster_phases *phases);
+psi_status cluster_checkpoint_load_phases(psi_run *run, cluster_phases *phases);
 
 // Whether a refinement was kept that can be gone on from.
 bool cluster_checkpoint_exists(const psi_run *run);

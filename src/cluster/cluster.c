@@ -130,6 +130,7 @@ static psi_status try_table(clustering_run *run, bool wanted)
 static psi_status use_heads(clustering_run *run, psi_net_kind kind)
 {
     psi_status status = PSI_OK;
+    cluster_phases *phases = &run->state.phases;
     const psi_cluster_options *options = run->options;
     run->network = (network_options){.kind = kind,
                                      .n_hidden = kind == PSI_NET_MLP ? 2 : 0,
@@ -151,12 +152,17 @@ static psi_status use_heads(clustering_run *run, psi_net_kind kind)
     if (options->trunk_steps == 0) run->network.trunk.steps = kind == PSI_NET_MLP ? 2000 : 1000;
     if (options->run) TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
     if (!run->trunk) {
+        cluster_phases_turn_to(phases, PHASE_LEARNING);
         TRY(cluster_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
                                       &run->trunk));
+        cluster_phases_turn_to(phases, PHASE_REST);
+        if (options->run) TRY(cluster_checkpoint_save_phases(options->run, phases));
         if (options->run) TRY(cluster_checkpoint_save_trunk(options->run, run->trunk));
     }
+    cluster_phases_turn_to(phases, PHASE_FEATURES);
     TRY(cluster_network_new(run->ctx, &run->problem, &run->inputs, &run->network, run->trunk,
                             &run->approximator));
+    cluster_phases_turn_to(phases, PHASE_REST);
 done:
     return status;
 }
@@ -219,8 +225,9 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
                                    size_t n_observations, const int32_t *labels)
 {
     psi_status status = PSI_OK;
-    const clustering_run *run = user;
+    clustering_run *run = user;
     const psi_cluster_options *options = run->options;
+    cluster_phases_update(&run->state.phases);
     if (options->run) {
         const psi_net *rewards = number == 1 ? cluster_paper_net(&run->approximator) : NULL;
         if (rewards) TRY(cluster_checkpoint_save_trunk(options->run, rewards));
@@ -243,6 +250,11 @@ static psi_status tell_again(const clustering_run *run)
     }
 done:
     return status;
+}
+
+static bool is_polished(const clustering_run *run)
+{
+    return run->options->smooth && strcmp(run->approximator.name, "table") != 0;
 }
 
 // One round: refine (from where the round before stopped), polish a copy, judge it.
@@ -272,25 +284,30 @@ static psi_status run_round(clustering_run *run, round_result *out)
         .watch = after_refinement,
         .user = run};
     refinement *refined = &run->state.refinement;
+    cluster_phases *phases = &run->state.phases;
+    cluster_phases_turn_to(phases, PHASE_REFINEMENTS);
     TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, refined));
     TRY(base_alloc(run->ctx, n, sizeof *out->labels, &out->labels));
     memcpy(out->labels, refined->labels, n * sizeof *out->labels);
     out->n_latent = refined->n_latent;
     out->converged = refined->converged;
-    if (options->smooth && strcmp(run->approximator.name, "table") != 0) {
+    if (is_polished(run)) {
         const polish_options polishing = {.filter = filter,
                                           .may_lose = 0.05,
                                           .max_rounds = 12,
                                           .seed = seed_of(run, SEED_POLISH, round)};
         polish_summary summary;
+        cluster_phases_turn_to(phases, PHASE_POLISHING);
         TRY(cluster_polish(run->ctx, &run->problem, &run->approximator, &polishing, out->labels,
                            &out->n_latent, &summary));
         out->smoothed = (double)summary.changed / (double)run->problem.n_states;
     }
     if (options->paper) goto done; // it has no such question
+    cluster_phases_turn_to(phases, PHASE_HIDDEN);
     TRY(cluster_judge_split(run->ctx, &run->problem, &run->approximator, out->labels, out->n_latent,
                             seed_of(run, SEED_JUDGE, round), &out->test));
 done:
+    cluster_phases_turn_to(phases, PHASE_REST);
     return status;
 }
 
@@ -435,30 +452,34 @@ static psi_status find_representation(clustering_run *run)
     const psi_net *from = options->paper ? cluster_paper_net(&run->approximator) : run->trunk;
     cluster_fit *fit = NULL;
     if (!from) return PSI_OK;
+    cluster_phases_turn_to(&run->state.phases, PHASE_REPRESENTATION);
     if (!options->fine_tune && !options->paper) {
         TRY(cluster_fit_states(run->ctx, &run->problem, &run->approximator, result->labels,
-                               result->n_latent, seed_of(run, SEED_REPRESENTATION, 0), &fit));
+                               result->n_latent, seed_of(run, SEED_REPRESENTATION, 0),
+                               "training the representation", &fit));
         TRY(cluster_network_join(run->ctx, &run->approximator, from, fit, &result->representation));
         TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs,
                                          result->representation, result->labels, result->n_latent,
                                          &result->accuracy));
+        cluster_phases_turn_to(&run->state.phases, PHASE_REST);
         goto done;
     }
     if (run->options->run) {
         TRY(cluster_folder_path(run->options->run, "representation.safetensors", &path));
     }
-    const representation_options how = {
-        .steps = options->representation_steps,
-        .epochs = options->paper ? options->representation_epochs : 0,
-        .batch = options->batch,
-        .learning_rate = options->learning_rate,
-        .shift = options->paper ? 0 : options->shift,
-        .seed = seed_of(run, SEED_REPRESENTATION, 0),
-        .checkpoint = path};
+    const representation_options how = {.steps = options->representation_steps,
+                                        .epochs =
+                                            options->paper ? options->representation_epochs : 0,
+                                        .batch = options->batch,
+                                        .learning_rate = options->learning_rate,
+                                        .shift = options->paper ? 0 : options->shift,
+                                        .seed = seed_of(run, SEED_REPRESENTATION, 0),
+                                        .checkpoint = path};
     TRY(cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
                                result->n_latent, &how, &result->representation));
     TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs, result->representation,
                                      result->labels, result->n_latent, &result->accuracy));
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
 done:
     if (fit) run->approximator.fit_free(run->approximator.self, run->ctx, fit);
     base_free(run->ctx, path);
@@ -472,8 +493,52 @@ static psi_status keep_stages(clustering_run *run)
     psi_clustering *result = run->result;
     result->has_heads = options->run && options->heads && run->trunk && !options->paper;
     if (!result->has_heads) return PSI_OK;
-    return cluster_stages_save(options->run, &run->problem, &run->approximator, result->steps,
-                               result->n_steps, seed_of(run, SEED_STAGES, 0));
+    cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
+    const psi_status status =
+        cluster_stages_save(options->run, &run->problem, &run->approximator, result->steps,
+                            result->n_steps, seed_of(run, SEED_STAGES, 0));
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    return status;
+}
+
+// Whether such a run has this phase: asked of how it was started, not of the clock, so that it is
+// the same for a run in pieces.
+static bool has_phase(const clustering_run *run, cluster_phase phase)
+{
+    const psi_cluster_options *options = run->options;
+    switch (phase) {
+    case PHASE_LEARNING:
+    case PHASE_FEATURES: return run->trunk && !options->paper;
+    case PHASE_POLISHING: return is_polished(run);
+    case PHASE_HIDDEN: return run->result->judged;
+    case PHASE_REPRESENTATION: return run->result->representation != NULL;
+    case PHASE_HEADS: return run->result->has_heads;
+    default: return true;
+    }
+}
+
+static psi_status tell_phases(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    const cluster_phases *phases = &run->state.phases;
+    cluster_phases_update(&run->state.phases);
+    TRY(base_alloc(run->ctx, PHASES, sizeof *result->phases, &result->phases));
+    for (cluster_phase phase = 0; phase < PHASES; phase++) {
+        if (!has_phase(run, phase)) continue;
+        result->phases[result->n_phases++] = (psi_cluster_phase){.name = cluster_phase_name(phase),
+                                                                 .seconds = phases->seconds[phase],
+                                                                 .passes = phases->passes[phase]};
+    }
+done:
+    return status;
+}
+
+// Stopped in good order: the time since the last checkpoint was spent, too.
+static psi_status keep_time(clustering_run *run)
+{
+    cluster_phases_update(&run->state.phases);
+    return cluster_checkpoint_save_phases(run->options->run, &run->state.phases);
 }
 
 static void run_free(clustering_run *run)
@@ -494,12 +559,18 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
 {
     psi_status status = PSI_OK;
     clustering_run run = {.ctx = ctx, .options = options};
+    bool under_way = false; // what is kept of it was read
+    cluster_phases_start(&run.state.phases, &run.inputs.passed);
     *out = NULL;
     TRY(check_options(ctx, options));
     TRY(base_alloc_zero(ctx, 1, sizeof *run.result, &run.result));
     run.result->accuracy = (double)NAN;
     run.result->n_observations = data->n_observations;
-    if (options->run) TRY(cluster_run_start(options->run, data, options));
+    if (options->run) {
+        TRY(cluster_run_start(options->run, data, options));
+        TRY(cluster_checkpoint_load_phases(options->run, &run.state.phases));
+        under_way = true;
+    }
     TRY(cluster_problem_new(ctx, data, options->seed, &run.problem));
     TRY(choose_approximator(&run));
     if (options->run) {
@@ -512,9 +583,14 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     TRY(cluster_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
     TRY(keep_stages(&run));
+    TRY(tell_phases(&run));
     *out = run.result;
     run.result = NULL;
 done:
+    if (status == PSI_ECANCELLED && under_way) {
+        const psi_status kept = keep_time(&run);
+        if (kept != PSI_OK) status = kept;
+    }
     run_free(&run);
     return status;
 }
@@ -524,6 +600,7 @@ void psi_clustering_free(psi_ctx *ctx, psi_clustering *clustering)
     if (!clustering) return;
     base_free(ctx, clustering->labels);
     base_free(ctx, clustering->steps);
+    base_free(ctx, clustering->phases);
     psi_mdp_free(ctx, clustering->model);
     psi_certificate_free(ctx, clustering->certificate);
     psi_net_free(ctx, clustering->representation);

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 #include "base/random.h"
 #include "base/threads.h"
 
@@ -144,6 +145,7 @@ static void keep_nearest(void *user, size_t first_point, size_t n, size_t first_
 static psi_status assign_all(covering *cover)
 {
     const size_t n = cover->points->n;
+    base_progress progress = base_progress_start(cover->ctx, cover->options->phase, n);
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) {
@@ -153,11 +155,12 @@ static psi_status assign_all(covering *cover)
         }
         psi_status status =
             cover->points->fill(cover->points->user, cover->ctx, cover->rows, count, cover->sample);
-        if (status == PSI_OK) status = base_cancelled(cover->ctx);
+        if (status == PSI_OK) status = base_progress_at(&progress, begin);
         if (status != PSI_OK) return status;
         nearest_of of = {cover->nearest + begin, cover->reach + begin};
         measure(cover, cover->sample, count, cover->centres, cover->n_centres, keep_nearest, &of);
     }
+    base_progress_end(&progress, n);
     return PSI_OK;
 }
 
@@ -262,6 +265,20 @@ static psi_status add_centre(covering *cover, float **out)
     return PSI_OK;
 }
 
+// Which sample points are near each candidate, some candidates at a time: with hundreds of clusters
+// all of them take longer than who wants to stop should wait.
+static psi_status find_neighbours(covering *cover, size_t candidates, size_t words, float epsilon)
+{
+    for (size_t first = 0; first < candidates; first += CENTRES) {
+        const psi_status status = base_cancelled(cover->ctx);
+        if (status != PSI_OK) return status;
+        neighbours of = {cover->near + first * words, words, epsilon};
+        measure(cover, cover->sample, cover->n_sample, cover->sample + first * cover->dim,
+                base_min(CENTRES, candidates - first), mark_near, &of);
+    }
+    return PSI_OK;
+}
+
 // Greedy: the densest candidate becomes a centre, moves to the mean of what it covers, and what it
 // covers then is done with; until no ball holds `fewest` sample points.
 static psi_status cover_sample(covering *cover, size_t fewest)
@@ -286,15 +303,15 @@ static psi_status cover_sample(covering *cover, size_t fewest)
             *b = swap;
         }
     }
-    neighbours of = {cover->near, words, epsilon};
-    measure(cover, cover->sample, n, cover->sample, candidates, mark_near, &of);
-    for (;;) {
+    psi_status status = find_neighbours(cover, candidates, words, epsilon);
+    while (status == PSI_OK) {
         size_t count;
         const size_t best = densest(cover, candidates, words, &count);
-        if (count < fewest) return base_cancelled(cover->ctx);
+        status = base_cancelled(cover->ctx);
+        if (status != PSI_OK || count < fewest) break;
         float *centre = NULL;
-        const psi_status status = add_centre(cover, &centre);
-        if (status != PSI_OK) return status;
+        status = add_centre(cover, &centre);
+        if (status != PSI_OK) break;
         memcpy(around, cover->near + best * words, words * sizeof *around);
         for (int step = 0; step < MEAN_STEPS; step++) {
             mean_of(cover, around, words, centre);
@@ -306,6 +323,7 @@ static psi_status cover_sample(covering *cover, size_t fewest)
         around[best / 64] |= (uint64_t)1 << best % 64;
         for (size_t w = 0; w < words; w++) cover->alive[w] &= ~around[w];
     }
+    return status;
 }
 
 // ---- the whole --------------------------------------------------------------------------------

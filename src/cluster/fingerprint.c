@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 
 #include <stdio.h>
 #include <xxhash.h>
@@ -25,13 +26,15 @@ static psi_status add_observations(psi_ctx *ctx, const psi_observations *observa
         TRY(base_alloc(ctx, base_min(block, n), row_bytes, &bytes));
         TRY(base_alloc(ctx, base_min(block, n), sizeof *rows, &rows));
     }
+    base_progress progress = base_progress_start(ctx, "fingerprint of the data", n);
     for (size_t begin = 0; begin < n; begin += block) {
         const size_t count = base_min(block, n - begin);
-        TRY(base_cancelled(ctx));
+        TRY(base_progress_at(&progress, begin));
         for (size_t i = 0; !data && i < count; i++) rows[i] = begin + i;
         if (!data) TRY(psi_observations_gather(ctx, observations, rows, count, bytes));
         XXH3_128bits_update(hash, data ? data + begin * row_bytes : bytes, count * row_bytes);
     }
+    base_progress_end(&progress, n);
 done:
     base_free(ctx, rows);
     base_free(ctx, bytes);

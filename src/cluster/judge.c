@@ -2,9 +2,11 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 #include "cluster/samples.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const double FLOOR = 1e-3; // of every probability, so that a surprise costs a finite amount
@@ -122,12 +124,22 @@ static double log_evidence(const frequencies *of_labels, const frequencies *usua
     return log(fmax(sum, 1e-300));
 }
 
-// Adds what the experts gain on `target` (per transition, −1: none).
+// The test has four parts: for each of the two targets the expert learns and is tested.
+enum { PHASE_NAME = 48 };
+static const char *part(char name[PHASE_NAME], size_t number)
+{
+    snprintf(name, PHASE_NAME, "looking for hidden states %zu/4", number);
+    return name;
+}
+
+// Adds what the experts gain on `target` (per transition, −1: none). first is the number of the
+// first of its parts.
 static psi_status add_gains(psi_ctx *ctx, const cluster_problem *problem,
                             const cluster_approximator *approximator, const int32_t *labels,
                             size_t n_latent, const int32_t *target, size_t n_classes, uint64_t seed,
-                            expert_gains *gains)
+                            size_t first, expert_gains *gains)
 {
+    char name[PHASE_NAME];
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     const size_t actions = data->n_actions;
@@ -142,13 +154,14 @@ static psi_status add_gains(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, BLOCK, sizeof *transition, &transition));
     TRY(base_alloc(ctx, BLOCK, actions * n_classes * sizeof *p, &p));
     TRY(cluster_fit_transitions(ctx, problem, approximator, target, n_classes, NULL, NULL, seed,
-                                &direct));
+                                part(name, first), &direct));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const int32_t k = labels[problem->row[t]];
         if (problem->held_out[t] || k < 0 || target[t] < 0) continue;
         frequency_add(&of_labels, k, data->actions[t], target[t]);
         frequency_add(&usual, 0, data->actions[t], target[t]);
     }
+    base_progress progress = base_progress_start(ctx, part(name, first + 1), data->n_transitions);
     for (size_t t = 0; t <= data->n_transitions; t++) {
         if (n == BLOCK || (t == data->n_transitions && n > 0)) {
             TRY(approximator->predict(approximator->self, ctx, direct, rows, n, p));
@@ -165,6 +178,7 @@ static psi_status add_gains(psi_ctx *ctx, const cluster_problem *problem,
                                                log_evidence(&of_labels, &usual, label, a, f);
             }
             n = 0;
+            TRY(base_progress_at(&progress, t));
         }
         if (t == data->n_transitions) break;
         if (problem->n_held_out > 0 && !problem->held_out[t]) continue;
@@ -172,6 +186,7 @@ static psi_status add_gains(psi_ctx *ctx, const cluster_problem *problem,
         rows[n] = problem->row[t];
         transition[n++] = t;
     }
+    base_progress_end(&progress, data->n_transitions);
 done:
     approximator->fit_free(approximator->self, ctx, direct);
     base_free(ctx, p);
@@ -235,9 +250,9 @@ psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
         TRY(base_alloc_zero(ctx, n, sizeof *gains.each[i], &gains.each[i]));
     }
     for (size_t t = 0; t < n; t++) next[t] = labels[problem->row[t] + 1];
-    TRY(add_gains(ctx, problem, approximator, labels, n_latent, next, n_latent, seed, &gains));
+    TRY(add_gains(ctx, problem, approximator, labels, n_latent, next, n_latent, seed, 1, &gains));
     TRY(add_gains(ctx, problem, approximator, labels, n_latent, problem->rewards.of,
-                  problem->rewards.n, seed + 1, &gains));
+                  problem->rewards.n, seed + 1, 3, &gains));
     for (size_t i = 0; i < EXPERTS; i++) {
         TRY(sum_gains(ctx, problem, labels, n_latent, gains.each[i], &of[i]));
     }

@@ -189,6 +189,7 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
     TRY(base_alloc(ctx, cells, sizeof *training.log_priors, &training.log_priors));
     class_priors(samples, &training.sorted, training.log_priors);
     const psi_schedule schedule = {PSI_LINEAR, options->head_learning_rate, 0, 0.0};
+    base_progress progress = base_progress_start(ctx, samples->phase, options->head_steps);
     const psi_labels labels = {.actions = training.actions,
                                .targets = training.targets,
                                .log_priors = training.log_priors};
@@ -199,8 +200,9 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
         double loss;
         TRY(psi_net_train_step(ctx, fit->head, fit->work, adam, training.inputs, &labels, batch,
                                psi_schedule_at(&schedule, step, options->head_steps), &loss));
-        TRY(base_cancelled(ctx));
+        TRY(base_progress_at(&progress, step + 1));
     }
+    base_progress_end(&progress, options->head_steps);
     *out = fit;
     fit = NULL;
 done:

@@ -62,7 +62,8 @@ static void convert(const cluster_inputs *inputs, const unsigned char *from, uns
 psi_status cluster_inputs_gather(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n,
                                  void *out)
 {
-    const cluster_inputs *inputs = user;
+    cluster_inputs *inputs = user;
+    inputs->passed += n;
     if (!inputs->raw) return psi_observations_gather(ctx, inputs->observations, rows, n, out);
     const size_t raw_bytes = psi_observations_row_bytes(inputs->observations);
     unsigned char *to = out;
@@ -140,6 +141,7 @@ psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations
     }
     TRY(standardise(ctx, out));
     if (out->is_image) TRY(cluster_images_look(ctx, out));
+    out->passed = 0; // these were only looked at
 done:
     if (status != PSI_OK) cluster_inputs_free(ctx, out);
     return status;

@@ -20,6 +20,7 @@ typedef struct cluster_inputs {
     float coarse_scale;     // … and 1 over the deviation from it
     unsigned char *raw;     // (raw_rows, observation's row_bytes) where a conversion is needed
     size_t raw_rows;
+    uint64_t passed; // inputs gathered since it was made: each goes through a network once
 } cluster_inputs;
 
 // Looks at up to 4,096 observations for mean and deviation; as_vectors takes images for vectors,

@@ -88,10 +88,10 @@ static psi_status fit_network(void *self, psi_ctx *ctx, const cluster_samples *s
                                    .epochs =
                                        state->last ? options->sf_epochs : options->reward_epochs,
                                    .schedule = {PSI_CONSTANT, options->learning_rate, 0, 0.0},
-                                   .phase = state->last ? "next latent states" : "rewards",
+                                   .phase = samples->phase,
                                    .seed = seed};
     TRY(keep_in(ctx, state, seed));
-    TRY(cluster_train(ctx, fit->net, fit->work, &all, &how, state->kept));
+    TRY(cluster_train(ctx, fit->net, fit->work, &all, &how, state->kept, state->inputs));
     TRY(remember(ctx, state, fit->net));
     *out = fit;
     fit = NULL;
@@ -106,7 +106,7 @@ static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, cons
     const paper_state *state = self;
     const psi_batch_source source = {state->inputs, cluster_inputs_gather};
     const psi_status status =
-        psi_net_predict_all(ctx, fit->net, fit->work, &source, rows, n, NULL, p);
+        psi_net_predict_all(ctx, fit->net, fit->work, &source, rows, n, NULL, NULL, p);
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n * fit->n_actions; i++) {
         float *row = p + i * fit->n_classes, most = row[0], sum = 0.0f;

@@ -2,10 +2,12 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 #include "cluster/judge.h"
 #include "cluster/samples.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { TOP = 8, BLOCK = 4096, MOVED = 10000 }; // one state in so many may still be moving
@@ -26,7 +28,14 @@ typedef struct polishing {
     float *likelihood; // (n_rows, TOP) … and log p(class | observation) − log p(class)
     double *recall;    // (max K) share of each cluster's states that it recognises
     polish_summary *summary;
+    char phase[48]; // the name of what is being done
 } polishing;
+
+static const char *part(polishing *run, const char *what)
+{
+    snprintf(run->phase, sizeof run->phase, "polishing %zu: %s", run->summary->rounds + 1, what);
+    return run->phase;
+}
 
 static size_t count_ignored(const polishing *run, const int32_t *labels)
 {
@@ -72,7 +81,7 @@ static psi_status classify(polishing *run)
     TRY(base_alloc_zero(run->ctx, k, sizeof *size, &size));
     TRY(base_alloc(run->ctx, k, sizeof *log_prior, &log_prior));
     TRY(cluster_fit_states(run->ctx, problem, run->approximator, run->labels, k,
-                           run->options->seed + run->fits++, &classifier));
+                           run->options->seed + run->fits++, part(run, "learning"), &classifier));
     for (size_t i = 0; i < problem->n_states; i++) {
         const int32_t label = run->labels[problem->states[i]];
         if (label >= 0) size[label] += 1.0;
@@ -81,6 +90,8 @@ static psi_status classify(polishing *run)
         log_prior[c] = log((size[c] + 1.0) / (double)(problem->n_states + k));
         run->recall[c] = 0.0;
     }
+    base_progress progress =
+        base_progress_start(run->ctx, part(run, "predicting"), problem->n_states);
     for (size_t begin = 0; begin < problem->n_states; begin += BLOCK) {
         const size_t n = base_min(BLOCK, problem->n_states - begin);
         const uint64_t *rows = problem->states + begin;
@@ -93,7 +104,9 @@ static psi_status classify(polishing *run)
             keep_top(p + i * k, log_prior, k, run->top + rows[i] * TOP,
                      run->likelihood + rows[i] * TOP);
         }
+        TRY(base_progress_at(&progress, begin + n));
     }
+    base_progress_end(&progress, problem->n_states);
 done:
     run->approximator->fit_free(run->approximator->self, run->ctx, classifier);
     base_free(run->ctx, log_prior);
@@ -115,6 +128,7 @@ static psi_status smooth(polishing *run, const int32_t *labels, double keep, int
     options.learn_start = true;
     options.reward_class = run->problem->rewards.of;
     options.n_reward_classes = run->problem->rewards.n;
+    options.phase = part(run, "smoothing");
     psi_smooth_summary told;
     const psi_status status = psi_smooth(run->ctx, &paths, &options, out, NULL, &told);
     if (status == PSI_OK) run->summary->smallest_row_maximum = told.smallest_row_maximum;

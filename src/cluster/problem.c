@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 #include "base/random.h"
 
 #include <float.h>
@@ -67,10 +68,11 @@ static psi_status check_observations(psi_ctx *ctx, const psi_observations *obser
     if (dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64) return PSI_OK;
     TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
+    base_progress progress = base_progress_start(ctx, "checking observations", n);
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
-        TRY(base_cancelled(ctx));
+        TRY(base_progress_at(&progress, begin));
         TRY(psi_observations_gather(ctx, observations, rows, count, block));
         const size_t at = find_strange(block, dtype, count * width);
         if (at == count * width) continue;
@@ -79,6 +81,7 @@ static psi_status check_observations(psi_ctx *ctx, const psi_observations *obser
                       begin + at / width);
         goto done;
     }
+    base_progress_end(&progress, n);
 done:
     base_free(ctx, rows);
     base_free(ctx, block);

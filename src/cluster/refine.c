@@ -9,6 +9,7 @@
 #include "cluster/successor.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { BLOCK = 4096, PATIENCE = 4 };
@@ -20,7 +21,15 @@ typedef struct refining {
     const cluster_approximator *approximator;
     const refine_options *options;
     refinement *result;
+    char phase[48]; // the name of what is being done
 } refining;
+
+// The name of a part of the refinement under way.
+static const char *part(refining *run, const char *what)
+{
+    snprintf(run->phase, sizeof run->phase, "refinement %zu: %s", run->result->n_steps + 1, what);
+    return run->phase;
+}
 
 // ---- line 4 and 10: empirical risk minimisation -----------------------------------------------
 
@@ -28,7 +37,8 @@ static psi_status fit(refining *run, const int32_t *target, size_t n_classes,
                       const cluster_fit *start, const int32_t *parent, cluster_fit **out)
 {
     return cluster_fit_transitions(run->ctx, run->problem, run->approximator, target, n_classes,
-                                   start, parent, run->options->seed + run->result->fits++, out);
+                                   start, parent, run->options->seed + run->result->fits++,
+                                   part(run, "learning"), out);
 }
 
 // f_r(s,a) = w_rᵀ f_r(s,a) for all states, in units of the smallest difference of two rewards.
@@ -42,6 +52,8 @@ static psi_status predict_rewards(refining *run)
     TRY(fit(run, problem->rewards.of, classes, NULL, NULL, &reward));
     TRY(base_alloc(run->ctx, BLOCK, actions * classes * sizeof *p, &p));
     TRY(base_alloc(run->ctx, problem->n_states, actions * sizeof(float), &run->result->rewards));
+    base_progress progress =
+        base_progress_start(run->ctx, part(run, "predicting"), problem->n_states);
     for (size_t begin = 0; begin < problem->n_states; begin += BLOCK) {
         const size_t n = base_min(BLOCK, problem->n_states - begin);
         TRY(run->approximator->predict(run->approximator->self, run->ctx, reward,
@@ -54,7 +66,9 @@ static psi_status predict_rewards(refining *run)
             run->result->rewards[begin * actions + i] =
                 (float)(expected / problem->rewards.spacing);
         }
+        TRY(base_progress_at(&progress, begin + n));
     }
+    base_progress_end(&progress, problem->n_states);
 done:
     base_free(run->ctx, p);
     run->approximator->fit_free(run->approximator->self, run->ctx, reward);
@@ -86,7 +100,8 @@ static psi_status construct(refining *run, const psi_cover_points *points, doubl
                                    .norm = options->norm,
                                    .filter = options->filter,
                                    .max_clusters = options->max_latent_states,
-                                   .seed = options->seed + run->result->fits};
+                                   .seed = options->seed + run->result->fits,
+                                   .phase = part(run, "clustering")};
     psi_cover_result covered = {0};
     if (!options->split || !run->result->labels) {
         TRY(psi_cover(run->ctx, points, &how, &covered));
@@ -185,7 +200,8 @@ static psi_status successor_feature_refinement(refining *run)
                              : options->gap_share;
     step.gap = psi.gap;
     step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf : fmin(share * psi.gap, 0.5);
-    TRY(cluster_successor_error(run->ctx, &psi, step.epsilon, &step.held_out_error, &step.perfect));
+    TRY(cluster_successor_error(run->ctx, &psi, step.epsilon, part(run, "testing"),
+                                &step.held_out_error, &step.perfect));
     TRY(base_alloc(run->ctx, problem->n_states, sizeof *of_state, &of_state));
     const psi_cover_points points = {problem->n_states, problem->data->n_actions,
                                      result->n_latent + 1, cluster_successor_fill, &psi};
@@ -247,7 +263,11 @@ psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                           refinement *result)
 {
     psi_status status = PSI_OK;
-    refining run = {ctx, problem, approximator, options, result};
+    refining run = {.ctx = ctx,
+                    .problem = problem,
+                    .approximator = approximator,
+                    .options = options,
+                    .result = result};
     if (!result->under_way) TRY(begin(&run));
     if (!result->labels) {
         TRY(reward_refinement(&run));

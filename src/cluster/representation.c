@@ -80,12 +80,14 @@ static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, cluster_inp
     float *logits = NULL;
     size_t right = 0;
     const psi_batch_source source = {inputs, cluster_inputs_gather};
+    base_progress progress = base_progress_start(ctx, "testing the representation", judged->n);
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
                      &work));
     TRY(base_alloc(ctx, BLOCK, n_latent * sizeof *logits, &logits));
     for (size_t begin = 0; begin < judged->n; begin += BLOCK) {
         const size_t n = base_min(BLOCK, judged->n - begin);
-        TRY(psi_net_predict_all(ctx, net, work, &source, judged->rows + begin, n, NULL, logits));
+        TRY(psi_net_predict_all(ctx, net, work, &source, judged->rows + begin, n, NULL, NULL,
+                                logits));
         for (size_t i = 0; i < n; i++) {
             size_t best = 0;
             for (size_t k = 1; k < n_latent; k++) {
@@ -93,7 +95,9 @@ static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, cluster_inp
             }
             right += best == (size_t)judged->targets[begin + i];
         }
+        TRY(base_progress_at(&progress, begin + n));
     }
+    base_progress_end(&progress, judged->n);
     *accuracy = judged->n > 0 ? (double)right / (double)judged->n : 0.0;
 done:
     base_free(ctx, logits);
@@ -123,13 +127,15 @@ static psi_status gather_shifted(void *user, psi_ctx *ctx, const uint64_t *rows,
 }
 
 psi_status cluster_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_samples *samples,
-                         const psi_train_options *options, const char *checkpoint)
+                         const psi_train_options *options, const char *checkpoint,
+                         cluster_inputs *inputs)
 {
     psi_status status = PSI_OK;
     psi_training *training = NULL;
     TRY(psi_training_new(ctx, net, work, samples, options, &training));
     if (checkpoint && access(checkpoint, F_OK) == 0) {
         TRY(psi_training_load(ctx, training, checkpoint));
+        inputs->passed += psi_training_seen(training);
     }
     double kept = base_seconds();
     while (!psi_training_finished(training)) {
@@ -180,8 +186,8 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
         .schedule = {options->epochs > 0 ? PSI_CONSTANT : PSI_LINEAR, options->learning_rate,
                      options->epochs > 0 ? 0 : 20, 0.3},
         .seed = options->seed,
-        .phase = "representation"};
-    TRY(cluster_train(ctx, net, work, &samples, &how, options->checkpoint));
+        .phase = "training the representation"};
+    TRY(cluster_train(ctx, net, work, &samples, &how, options->checkpoint, inputs));
     *out = net;
     net = NULL;
 done:
@@ -227,10 +233,12 @@ psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
     TRY(base_alloc(ctx, BLOCK, k * sizeof *logits, &logits));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
     const psi_batch_source source = {&inputs, cluster_inputs_gather};
+    base_progress progress = base_progress_start(ctx, "assigning latent states", n);
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
-        TRY(psi_net_predict_all(ctx, representation, work, &source, rows, count, NULL, logits));
+        TRY(psi_net_predict_all(ctx, representation, work, &source, rows, count, NULL, NULL,
+                                logits));
         for (size_t i = 0; i < count; i++) {
             size_t best = 0;
             for (size_t c = 1; c < k; c++) {
@@ -238,8 +246,9 @@ psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
             }
             labels[begin + i] = (int32_t)best;
         }
-        TRY(base_cancelled(ctx));
+        TRY(base_progress_at(&progress, begin + count));
     }
+    base_progress_end(&progress, n);
 done:
     base_free(ctx, rows);
     base_free(ctx, logits);

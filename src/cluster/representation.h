@@ -10,9 +10,11 @@ psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_act
                                  size_t n_classes, uint64_t seed, psi_net **out);
 
 // Trains to the end. With a checkpoint (else NULL) the training is kept in that file every now and
-// then and when it is cancelled, and goes on from there if the file exists.
+// then and when it is cancelled, and goes on from there if the file exists; inputs, which the
+// samples are gathered from, count what was passed before, too.
 psi_status cluster_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_samples *samples,
-                         const psi_train_options *options, const char *checkpoint);
+                         const psi_train_options *options, const char *checkpoint,
+                         cluster_inputs *inputs);
 
 typedef struct representation_options {
     size_t steps;         // 0: four epochs, but 1,000 to 12,000 steps

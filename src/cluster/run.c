@@ -211,14 +211,42 @@ static json_t *manifest_data(const char *path, const psi_trajectories *data,
                      (json_int_t)data->n_observations, "n_actions", (json_int_t)data->n_actions);
 }
 
+static json_t *manifest_phases(const psi_clustering *found)
+{
+    json_t *phases = json_array();
+    for (size_t i = 0; i < found->n_phases; i++) {
+        const psi_cluster_phase *phase = &found->phases[i];
+        if (json_array_append_new(phases, json_pack("{s:s, s:I}", "phase", phase->name, "passes",
+                                                    (json_int_t)phase->passes)) == 0) {
+            continue;
+        }
+        json_decref(phases);
+        return NULL;
+    }
+    return phases;
+}
+
+static json_t *phase_seconds(const psi_clustering *found)
+{
+    json_t *seconds = json_object();
+    for (size_t i = 0; i < found->n_phases; i++) {
+        const psi_cluster_phase *phase = &found->phases[i];
+        if (json_object_set_new(seconds, phase->name, json_real(phase->seconds)) == 0) continue;
+        json_decref(seconds);
+        return NULL;
+    }
+    return seconds;
+}
+
 // All that differs between two runs of the same thing.
-static json_t *manifest_timings(const psi_run *run)
+static json_t *manifest_timings(const psi_run *run, const psi_clustering *found)
 {
     char when[32] = "";
     const time_t now = time(NULL);
     struct tm utc;
     if (gmtime_r(&now, &utc)) strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return json_pack("{s:s, s:f}", "finished", when, "seconds", psi_run_seconds(run));
+    return json_pack("{s:s, s:f, s:o}", "finished", when, "seconds", psi_run_seconds(run), "phases",
+                     phase_seconds(found));
 }
 
 static psi_status save_manifest(writing *to, const char *data_path, const psi_trajectories *data,
@@ -230,12 +258,13 @@ static psi_status save_manifest(writing *to, const char *data_path, const psi_tr
     json_t *manifest = NULL;
     psi_fingerprint fingerprint;
     TRY(psi_fingerprint_of(ctx, data, &fingerprint));
-    manifest = json_pack(
-        "{s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:O, s:o}", "psifold", psi_version(), "commit",
-        psi_commit(), "seed", (json_int_t)options->seed, "threads", psi_threads(ctx), "data",
-        manifest_data(data_path, data, &fingerprint), "options", manifest_options(options),
-        "result", manifest_result(found), "certificate", manifest_certificate(found->certificate),
-        "files", to->files, "timings", manifest_timings(to->run));
+    manifest = json_pack("{s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:O, s:o}", "psifold",
+                         psi_version(), "commit", psi_commit(), "seed", (json_int_t)options->seed,
+                         "threads", psi_threads(ctx), "data",
+                         manifest_data(data_path, data, &fingerprint), "options",
+                         manifest_options(options), "result", manifest_result(found), "certificate",
+                         manifest_certificate(found->certificate), "phases", manifest_phases(found),
+                         "files", to->files, "timings", manifest_timings(to->run, found));
     TRY(base_json_made(ctx, manifest));
     TRY(cluster_folder_result(to->run, "manifest.json", &path));
     TRY(base_json_save(ctx, path, manifest));

@@ -70,7 +70,7 @@ static psi_status save_stage(psi_run *run, const cluster_problem *problem,
         status = FAIL(ctx, PSI_EFORMAT, "%s does not hold the labels of a refinement", clusters);
         goto done;
     }
-    TRY(cluster_fit_states(ctx, problem, approximator, labels, n_latent, seed, &fit));
+    TRY(cluster_fit_states(ctx, problem, approximator, labels, n_latent, seed, NULL, &fit));
     TRY(approximator->fit_save(approximator->self, ctx, fit, heads));
     TRY(save_model(ctx, problem, labels, n_latent, latent));
 done:
@@ -218,11 +218,12 @@ psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result
     TRY(cluster_inputs_match(ctx, &inputs, spec));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
     const psi_batch_source source = {&inputs, cluster_inputs_gather};
+    base_progress progress = base_progress_start(ctx, "assigning latent states", n);
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
-        TRY(base_cancelled(ctx));
-        TRY(psi_net_predict_all(ctx, all.trunk, all.work, &source, rows, count, all.features,
+        TRY(base_progress_at(&progress, begin));
+        TRY(psi_net_predict_all(ctx, all.trunk, all.work, &source, rows, count, NULL, all.features,
                                 NULL));
         for (size_t stage = 0; stage < all.n; stage++) {
             const size_t k = psi_net_n_outputs(all.head[stage]);
@@ -238,6 +239,7 @@ psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result
             }
         }
     }
+    base_progress_end(&progress, n);
 done:
     base_free(ctx, rows);
     cluster_inputs_free(ctx, &inputs);

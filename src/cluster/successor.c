@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 #include "base/threads.h"
 
 #include <cblas.h>
@@ -112,7 +113,7 @@ psi_status cluster_successor_fill(void *user, psi_ctx *ctx, const uint64_t *stat
 }
 
 psi_status cluster_successor_error(psi_ctx *ctx, successor_features *psi, double epsilon,
-                                   double *mean, double *perfect)
+                                   const char *phase, double *mean, double *perfect)
 {
     psi_status status = PSI_OK;
     enum { LOOKED_AT = 8192 };
@@ -126,6 +127,7 @@ psi_status cluster_successor_error(psi_ctx *ctx, successor_features *psi, double
     TRY(base_alloc(ctx, k, sizeof *difference, &difference));
     for (size_t t = 0; t < n; t++) held += problem->held_out[t];
     const size_t judged = held ? held : n, stride = judged / LOOKED_AT + 1;
+    base_progress progress = base_progress_start(ctx, phase, n);
     for (size_t t = 0, seen = 0; t < n; t++) {
         if (held && !problem->held_out[t]) continue;
         const int32_t label = psi->of->labels[problem->row[t]];
@@ -149,7 +151,9 @@ psi_status cluster_successor_error(psi_ctx *ctx, successor_features *psi, double
         sum += sqrt(square);
         within += sqrt(square) <= epsilon / 2.0;
         looked_at++;
+        TRY(base_progress_at(&progress, t + 1));
     }
+    base_progress_end(&progress, n);
     if (looked_at > 0) {
         *mean = sum / (double)looked_at;
         *perfect = (double)within / (double)looked_at;
@@ -240,6 +244,8 @@ psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
     TRY(base_alloc(ctx, points->n, sizeof *state, &state));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
     for (size_t i = 0; i < points->n; i++) of_state[i] = -1;
+    size_t done = 0; // points of clusters that were gone through
+    base_progress progress = base_progress_start(ctx, options->phase, points->n);
     for (size_t k = problem->has_terminal; k < n_labels; k++) {
         size_t n = 0;
         for (size_t i = 0; i < points->n; i++) {
@@ -250,6 +256,7 @@ psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
         const psi_cover_points of = {n, points->groups, points->width, members_fill, &inside};
         psi_cover_options how = *options;
         how.filter = options->filter * (double)points->n / (double)n;
+        how.phase = NULL; // each is but a part
         how.max_clusters = options->max_clusters - base_min(*n_latent, options->max_clusters);
         psi_cover_free(ctx, &covered);
         TRY(psi_cover(ctx, &of, &how, &covered));
@@ -257,7 +264,9 @@ psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
             if (covered.labels[i] >= 0) of_state[state[i]] = covered.labels[i] + (int32_t)*n_latent;
         }
         *n_latent += covered.n_clusters;
+        TRY(base_progress_at(&progress, done += n));
     }
+    base_progress_end(&progress, points->n);
 done:
     psi_cover_free(ctx, &covered);
     base_free(ctx, rows);

@@ -28,9 +28,9 @@ psi_status cluster_successor_fill(void *psi, psi_ctx *ctx, const uint64_t *state
                                   float *out);
 
 // Over held-out transitions (all, if none are): the mean distance γ‖Fᵀ f(s,a) − Fᵀ M_a(c(s))‖, and
-// the share of them within epsilon / 2.
+// the share of them within epsilon / 2. phase is the name of its progress.
 psi_status cluster_successor_error(psi_ctx *ctx, successor_features *psi, double epsilon,
-                                   double *mean, double *perfect);
+                                   const char *phase, double *mean, double *perfect);
 
 // Points that already lie in a matrix (n, width).
 typedef struct cluster_matrix {

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 
 #include <string.h>
 
@@ -42,9 +43,11 @@ static psi_status number_observations(psi_ctx *ctx, const psi_observations *obse
     TRY(base_alloc(ctx, room, row_bytes, &known));
     TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
+    base_progress progress = base_progress_start(ctx, "telling observations apart", n);
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
+        TRY(base_progress_at(&progress, begin));
         TRY(psi_observations_gather(ctx, observations, rows, count, block));
         for (size_t i = 0; i < count; i++) {
             const unsigned char *row = block + i * row_bytes;
@@ -68,6 +71,7 @@ static psi_status number_observations(psi_ctx *ctx, const psi_observations *obse
             out->id[begin + i] = slot[at] - 1;
         }
     }
+    base_progress_end(&progress, n);
 done:
     base_free(ctx, rows);
     base_free(ctx, block);

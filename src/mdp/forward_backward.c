@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 #include "base/threads.h"
 #include "mdp/emissions.h"
 #include "mdp/transitions.h"
@@ -33,6 +34,7 @@ typedef struct smoothing {
     double *log_likelihood; // (E)
     atomic_size_t taken;
     atomic_bool cancelled;
+    base_progress progress; // told by the caller's thread alone
 } smoothing;
 
 // Scales the message to sum to 1; returns what the sum was.
@@ -127,7 +129,9 @@ static void smooth_episodes(void *argument, int thread, int threads)
     for (;;) {
         const size_t e = atomic_fetch_add(&work->taken, 1);
         if (e >= work->paths->n_episodes) return;
-        if (base_cancelled(work->ctx) != PSI_OK) {
+        const psi_status status =
+            thread == 0 ? base_progress_at(&work->progress, e) : base_cancelled(work->ctx);
+        if (status != PSI_OK) {
             atomic_store(&work->cancelled, true);
             return;
         }
@@ -215,8 +219,10 @@ psi_status psi_smooth_pass(psi_ctx *ctx, const psi_paths *paths, const psi_mdp *
     TRY(mdp_transitions_new(ctx, latent, chosen.floor, &work.transitions));
     TRY(make_workspaces(ctx, &work, threads));
     TRY(base_alloc_zero(ctx, paths->n_episodes, sizeof *work.log_likelihood, &work.log_likelihood));
+    work.progress = base_progress_start(ctx, chosen.phase, paths->n_episodes);
     base_team_run(team, smooth_episodes, &work);
     if (atomic_load(&work.cancelled)) TRY(base_cancelled(ctx));
+    base_progress_end(&work.progress, paths->n_episodes);
     if (log_likelihood) {
         *log_likelihood = 0.0;
         for (size_t e = 0; e < paths->n_episodes; e++) *log_likelihood += work.log_likelihood[e];

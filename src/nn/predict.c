@@ -66,7 +66,7 @@ done:
 
 psi_status psi_net_predict_all(psi_ctx *ctx, const psi_net *net, psi_work *work,
                                const psi_batch_source *source, const uint64_t *rows, size_t n,
-                               psi_real *features, psi_real *outputs)
+                               const char *phase, psi_real *features, psi_real *outputs)
 {
     const nn_architecture *arch = &net->arch;
     const size_t bytes = psi_shape_size(&arch->input) * psi_dtype_size(arch->input_dtype);
@@ -74,7 +74,7 @@ psi_status psi_net_predict_all(psi_ctx *ctx, const psi_net *net, psi_work *work,
     char *inputs = NULL;
     uint64_t *numbers = NULL;
     psi_status status = PSI_OK;
-    base_progress progress = base_progress_start(ctx, "predict", n);
+    base_progress progress = base_progress_start(ctx, phase, n);
     TRY(nn_work_check(ctx, work, net));
     TRY(base_alloc(ctx, batch, bytes, &inputs));
     TRY(base_alloc(ctx, batch, sizeof *numbers, &numbers));

@@ -155,6 +155,15 @@ const psi_epoch *psi_training_last_epoch(const psi_training *training)
     return &training->last;
 }
 
+// Every batch is full but an epoch's last; a sample that would be alone in it is left out.
+uint64_t psi_training_seen(const psi_training *training)
+{
+    const uint64_t per_epoch = training->steps_per_epoch, steps = training->at.steps;
+    const uint64_t batch = training->options.batch;
+    return steps / per_epoch * base_min(per_epoch * batch, training->n_train) +
+           steps % per_epoch * batch;
+}
+
 // Brings the samples with these numbers into the room.
 static psi_status fetch(psi_ctx *ctx, psi_training *training, const uint32_t *numbers, size_t n,
                         psi_labels *labels)

@@ -67,13 +67,15 @@ static void put_final(report_page *page)
     report_put(html, "<td></td></tr>\n");
 }
 
+// Names and passes are the manifest's "phases"; how long each took is with the other times.
 static void put_phases(report_page *page)
 {
     const json_t *phases = json_object_get(page->run->manifest, "phases");
+    const json_t *seconds = report_run_get(page->run, "timings", "phases");
     report_text *html = &page->html;
     if (!json_is_array(phases) || json_array_size(phases) == 0) return;
-    report_put(html, "<h3>Time and image passes per phase</h3><div class=\"wide\"><table><thead>"
-                     "<tr><th>phase</th><th>time</th><th>observations passed through the "
+    report_put(html, "<h3>Time and passes per phase</h3><div class=\"wide\"><table><thead>"
+                     "<tr><th>phase</th><th>time</th><th>observations passed through a "
                      "network</th></tr></thead><tbody>");
     for (size_t i = 0; i < base_min(json_array_size(phases), 100); i++) {
         const json_t *phase = json_array_get(phases, i);
@@ -82,7 +84,12 @@ static void put_phases(report_page *page)
         report_put(html, "<tr><td>");
         report_escape(html, name ? name : "?");
         report_put(html, "</td><td>");
-        report_duration(html, json_number_value(json_object_get(phase, "seconds")));
+        const json_t *took = name ? json_object_get(seconds, name) : NULL;
+        if (json_is_number(took)) {
+            report_duration(html, json_number_value(took));
+        } else {
+            report_put(html, "–");
+        }
         report_put(html, "</td><td>");
         if (json_is_integer(passes) && json_integer_value(passes) >= 0) {
             report_count(html, (uint64_t)json_integer_value(passes));

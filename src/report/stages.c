@@ -56,7 +56,8 @@ static psi_status compute_features(psi_ctx *ctx, const psi_net *net, const psi_t
     TRY(base_alloc(ctx, out->n * out->d, sizeof *out->values, &out->values));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
                      &work));
-    TRY(psi_net_predict_all(ctx, net, work, &source, out->rows, out->n, out->values, NULL));
+    TRY(psi_net_predict_all(ctx, net, work, &source, out->rows, out->n, "computing features",
+                            out->values, NULL));
 done:
     psi_work_free(ctx, work);
     return status;

@@ -238,6 +238,10 @@ class Command(unittest.TestCase):
         self.assertEqual([step["clusters"] for step in found["refinements"]], [3, 4, 4])
         for key in ("epsilon_reward", "epsilon_sf", "gamma", "seconds", "certificate"):
             self.assertIn(key, found)
+        self.assertEqual([phase["phase"] for phase in found["phases"]],
+                         ["refinements", "looking for hidden states", "everything else"])
+        self.assertEqual([phase["passes"] for phase in found["phases"]], [0, 0, 0])
+        self.assertLessEqual(sum(phase["seconds"] for phase in found["phases"]), found["seconds"])
         self.assertEqual(found["certificate"]["violating"], 0)
         self.assertEqual(found["certificate"]["mergeable"], 0)
         judged = json.loads(self.succeed("evaluate", run_folder, data, "--json").stdout)
@@ -270,6 +274,12 @@ class Command(unittest.TestCase):
                              {entry.name for entry in run_folder.iterdir()})
         manifest = json.loads((run_folder / "manifest.json").read_text())
         self.assertEqual(manifest["options"]["trunk_steps"], 150)
+        passes = {phase["phase"]: phase["passes"] for phase in manifest["phases"]}
+        self.assertEqual(list(passes), list(manifest["timings"]["phases"]))
+        # windows of 8 observations that an episode may be too short for
+        self.assertTrue(0.9 * 150 * 16 * 8 < passes["learning features"] <= 150 * 16 * 8)
+        self.assertEqual(passes["computing features"], manifest["data"]["observations"])
+        self.assertGreater(passes["training the representation"], 150 * 200)
         self.succeed("evaluate", run_folder, fresh)
         self.succeed("verify", run_folder, fresh, "--json")
         labels = self.path / "labels.npy"
@@ -320,6 +330,9 @@ class Command(unittest.TestCase):
         for figure in study["figures"]:
             for ending in (".svg", "-dark.svg", ".png", ".dat", ".gp"):
                 self.assertGreater((folder / (figure["name"] + ending)).stat().st_size, 100)
+        phases = json.loads((folder / "run-phases.json").read_text())
+        self.assertEqual(phases[0]["phase"], "refinements")
+        self.assertEqual(set(phases[0]), {"phase", "seconds", "passes"})
         self.assertIn("Every column is one latent state", pathlib.Path(made["page"]).read_text())
         before = (folder / "results.json").stat().st_mtime_ns
         again = self.succeed("reproduce", "column-world", "-o", output)

@@ -85,7 +85,7 @@ static double judge(psi_ctx *ctx, psi_net *net, psi_work *work, reading *r, size
     const psi_batch_source source = {r, read_digits};
     float *outputs = malloc(n * classes * sizeof *outputs);
     size_t right = 0;
-    assert_ok(ctx, psi_net_predict_all(ctx, net, work, &source, NULL, n, NULL, outputs));
+    assert_ok(ctx, psi_net_predict_all(ctx, net, work, &source, NULL, n, "judging", NULL, outputs));
     for (size_t i = 0; i < n; i++) {
         const float *z = outputs + i * classes;
         size_t best = 0;

@@ -5,8 +5,10 @@
 
 #include "base/context.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/random.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,10 +73,52 @@ static void cluster_into(psi_ctx *ctx, const psi_trajectories *data, psi_cluster
     psi_clustering_free(ctx, found);
 }
 
+// What a run that was stopped says of the time it took, so far.
+static double seconds_kept(psi_ctx *ctx, const char *folder)
+{
+    char path[640];
+    psi_shape shape;
+    void *spent;
+    snprintf(path, sizeof path, "%s/checkpoint/phases.npz", folder);
+    assert_ok(ctx, psi_array_load(ctx, path, "spent", PSI_FLOAT64, &shape, &spent));
+    const double seconds = *(const double *)spent;
+    psi_array_free(ctx, spent);
+    return seconds;
+}
+
+// Passes are part of the result; seconds are not, but those of the pieces are all there.
+static void assert_same_phases(psi_ctx *ctx, const char *whole, const char *pieces, double spent)
+{
+    const char *const folders[] = {whole, pieces};
+    json_t *manifest[2];
+    for (size_t i = 0; i < 2; i++) {
+        char path[640];
+        snprintf(path, sizeof path, "%s/manifest.json", folders[i]);
+        assert_ok(ctx, base_json_load(ctx, path, 1 << 20, &manifest[i]));
+        const json_t *timings = json_object_get(manifest[i], "timings");
+        const double all = json_number_value(json_object_get(timings, "seconds"));
+        double sum = 0.0;
+        const char *name;
+        json_t *seconds;
+        json_object_foreach(json_object_get(timings, "phases"), name, seconds)
+        {
+            sum += json_number_value(seconds);
+        }
+        assert_true(sum > 0.0 && sum <= all);
+        if (i == 1) assert_true(all > spent && sum > 0.5 * spent);
+    }
+    const json_t *phases = json_object_get(manifest[0], "phases");
+    assert_true(json_array_size(phases) >= 3);
+    assert_true(json_equal(phases, json_object_get(manifest[1], "phases")));
+    json_decref(manifest[1]);
+    json_decref(manifest[0]);
+}
+
 // Stops after every refinement and resumes, to the end. Returns how often it was stopped.
 static size_t cluster_in_pieces(psi_ctx *ctx, const psi_trajectories *data,
-                                psi_cluster_options options, const char *folder)
+                                psi_cluster_options options, const char *folder, double *spent)
 {
+    *spent = 0.0;
     for (size_t stopped = 0;; stopped++) {
         stopper stop = {.ctx = ctx, .left = 1};
         psi_clustering *found;
@@ -90,6 +134,9 @@ static size_t cluster_in_pieces(psi_ctx *ctx, const psi_trajectories *data,
         }
         assert_int_equal(status, PSI_ECANCELLED);
         psi_run_suspend(options.run);
+        const double before = *spent;
+        *spent = seconds_kept(ctx, folder);
+        assert_true(*spent > before);
         psi_run_result *read;
         assert_status(ctx, psi_run_load(ctx, folder, &read), PSI_EMISSING);
         test_assert_error_says(ctx, "--resume");
@@ -123,7 +170,9 @@ static void a_run_in_pieces_is_the_same_run(void **state)
         psi_trajectories *data =
             test_collect(ctx, kind == 0 ? "column-world" : "point-column-world", 40, 5, NULL);
         cluster_into(ctx, data, options, whole);
-        assert_in_range(cluster_in_pieces(ctx, data, options, pieces), 2, 20);
+        double spent;
+        assert_in_range(cluster_in_pieces(ctx, data, options, pieces, &spent), 2, 20);
+        assert_same_phases(ctx, whole, pieces, spent);
         for (size_t i = 0; i < (kind == 0 ? 5 : kind == 1 ? 9 : 7); i++) {
             assert_same_file(ctx, whole, pieces, files[i]);
         }
@@ -207,9 +256,10 @@ static void only_the_same_run_is_resumed(void **state)
 }
 
 // The files of a checkpoint, to be damaged and put back.
-enum { FILES = 6 };
+enum { FILES = 7 };
 static const char *const FILE_NAMES[FILES] = {"start.json",
                                               "state.npz",
+                                              "phases.npz",
                                               "rewards.npy",
                                               "next-02.safetensors",
                                               "result/clusters-02.npy",
@@ -302,6 +352,32 @@ static void a_damaged_checkpoint_is_refused(void **state)
     psi_ctx_free(ctx);
 }
 
+// Times in phases.npz that are none.
+static void assert_times_are_checked(psi_ctx *ctx, const psi_trajectories *data, const char *run,
+                                     size_t n_phases)
+{
+    char path[640];
+    double seconds[16] = {0.0}, spent = 0.0;
+    int64_t passes[16] = {0};
+    assert_in_range(n_phases, 1, 16);
+    const psi_array arrays[] = {{"seconds", PSI_FLOAT64, {1, {n_phases}}, seconds},
+                                {"passes", PSI_INT64, {1, {n_phases}}, passes},
+                                {"spent", PSI_FLOAT64, {1, {1}}, &spent}};
+    snprintf(path, sizeof path, "%s/checkpoint/phases.npz", run);
+    static const double lies[] = {-1.0, NAN, INFINITY};
+    for (size_t i = 0; i < 6; i++) {
+        double *at = i < 3 ? &seconds[n_phases - 1] : &spent;
+        *at = lies[i % 3];
+        assert_ok(ctx, psi_arrays_save(ctx, path, arrays, 3));
+        assert_status(ctx, resume(ctx, data, run), PSI_EFORMAT);
+        test_assert_error_says(ctx, "times");
+        *at = 0.0;
+    }
+    passes[0] = INT64_MIN;
+    assert_ok(ctx, psi_arrays_save(ctx, path, arrays, 3));
+    assert_status(ctx, resume(ctx, data, run), PSI_EFORMAT);
+}
+
 // Whole files whose numbers lie.
 static void a_lying_checkpoint_is_refused(void **state)
 {
@@ -316,12 +392,13 @@ static void a_lying_checkpoint_is_refused(void **state)
     interrupt(ctx, data, quick(), run);
     take(ctx, run, &whole);
     snprintf(path, sizeof path, "%s/checkpoint/state.npz", run);
-    psi_shape shapes[4];
-    void *values[4];
-    static const char *const names[] = {"counters", "numbers", "steps", "parent"};
-    static const psi_dtype types[] = {PSI_INT64, PSI_FLOAT64, PSI_FLOAT64, PSI_INT32};
-    psi_array arrays[4];
-    for (size_t i = 0; i < 4; i++) {
+    enum { ARRAYS = 5 };
+    psi_shape shapes[ARRAYS];
+    void *values[ARRAYS];
+    static const char *const names[] = {"counters", "numbers", "steps", "parent", "passes"};
+    static const psi_dtype types[] = {PSI_INT64, PSI_FLOAT64, PSI_FLOAT64, PSI_INT32, PSI_INT64};
+    psi_array arrays[ARRAYS];
+    for (size_t i = 0; i < ARRAYS; i++) {
         assert_ok(ctx, psi_array_load(ctx, path, names[i], types[i], &shapes[i], &values[i]));
         arrays[i] = (psi_array){names[i], types[i], shapes[i], values[i]};
     }
@@ -334,7 +411,7 @@ static void a_lying_checkpoint_is_refused(void **state)
         const int64_t truth = counters[i];
         for (size_t lie = 0; lie < sizeof lies / sizeof lies[0]; lie++) {
             counters[i] = lies[lie];
-            assert_ok(ctx, psi_arrays_save(ctx, path, arrays, 4));
+            assert_ok(ctx, psi_arrays_save(ctx, path, arrays, ARRAYS));
             const psi_status status = resume(ctx, data, run);
             assert_refused_or_resumed(ctx, status);
             refused += status == PSI_EFORMAT || status == PSI_EDATA;
@@ -348,11 +425,18 @@ static void a_lying_checkpoint_is_refused(void **state)
     for (size_t lie = 0; lie < 4; lie++) {
         const int32_t truth = parent[0];
         parent[0] = strangers[lie];
-        assert_ok(ctx, psi_arrays_save(ctx, path, arrays, 4));
+        assert_ok(ctx, psi_arrays_save(ctx, path, arrays, ARRAYS));
         assert_status(ctx, resume(ctx, data, run), PSI_EFORMAT);
         parent[0] = truth;
     }
-    for (size_t i = 0; i < 4; i++) psi_array_free(ctx, values[i]);
+    int64_t *passes = values[4];
+    passes[0] = -1;
+    assert_ok(ctx, psi_arrays_save(ctx, path, arrays, ARRAYS));
+    assert_status(ctx, resume(ctx, data, run), PSI_EFORMAT);
+    test_assert_error_says(ctx, "passes");
+    put_back(&whole);
+    assert_times_are_checked(ctx, data, run, shapes[4].dim[0]);
+    for (size_t i = 0; i < ARRAYS; i++) psi_array_free(ctx, values[i]);
     snapshot_free(ctx, &whole);
     psi_trajectories_free(ctx, data);
     test_folder_free(folder);

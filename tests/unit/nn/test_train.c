@@ -103,8 +103,8 @@ static void learns(psi_net_kind kind, size_t epochs)
     float *features = malloc(SAMPLES * n_features * sizeof *features);
     float *outputs = malloc(SAMPLES * ACTIONS * CLASSES * sizeof *outputs);
     float *again = malloc(SAMPLES * ACTIONS * CLASSES * sizeof *again);
-    assert_ok(ctx, psi_net_predict_all(ctx, net, work, &samples.source, NULL, SAMPLES, features,
-                                       outputs));
+    assert_ok(ctx, psi_net_predict_all(ctx, net, work, &samples.source, NULL, SAMPLES, NULL,
+                                       features, outputs));
     psi_net *head;
     assert_ok(ctx, psi_net_head(ctx, net, ACTIONS, CLASSES, 1, &head));
     psi_work *head_work = make_work(ctx, head, 100);
@@ -215,6 +215,48 @@ static void continuing_is_exact(void **state)
         free(resumed);
     }
     free(whole);
+}
+
+// How many samples were asked for while a network was trained on them.
+static psi_status count_gathered(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n,
+                                 void *out)
+{
+    (void)ctx, (void)rows;
+    *(uint64_t *)user += n;
+    memset(out, 0, n * PIXELS);
+    return PSI_OK;
+}
+
+static void what_was_seen_is_what_was_gathered(void **state)
+{
+    (void)state;
+    toy *t = make_toy();
+    psi_ctx *ctx = test_ctx(1);
+    // the last batch of an epoch is full, small, or a single one, which is left out; or all is one
+    static const size_t sizes[] = {120, 150, 121, 40};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        psi_net *net = make_net(ctx, PSI_NET_MLP);
+        psi_work *work = make_work(ctx, net, 64);
+        uint64_t gathered = 0;
+        psi_samples samples = samples_of(t);
+        samples.source = (psi_batch_source){&gathered, count_gathered};
+        samples.n = sizes[i];
+        psi_train_options options = usual(3);
+        options.held_out = 0.0;
+        options.max_steps = 5; // may end within an epoch
+        psi_training *training;
+        assert_ok(ctx, psi_training_new(ctx, net, work, &samples, &options, &training));
+        while (!psi_training_finished(training)) {
+            assert_int_equal(psi_training_seen(training), gathered);
+            assert_ok(ctx, psi_training_run(ctx, training, 1));
+        }
+        assert_int_equal(psi_training_seen(training), gathered);
+        psi_training_free(ctx, training);
+        psi_work_free(ctx, work);
+        psi_net_free(ctx, net);
+    }
+    free(t);
+    psi_ctx_free(ctx);
 }
 
 // One step: later ones amplify rounding.
@@ -416,6 +458,7 @@ int main(void)
         cmocka_unit_test(resnet18_learns),
         cmocka_unit_test(same_seed_gives_the_same_bytes),
         cmocka_unit_test(continuing_is_exact),
+        cmocka_unit_test(what_was_seen_is_what_was_gathered),
         cmocka_unit_test(threads_agree_to_rounding),
         cmocka_unit_test(small_batches_work),
         cmocka_unit_test(a_step_takes_no_memory),

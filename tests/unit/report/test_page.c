@@ -71,6 +71,9 @@ static void a_real_run_is_told_as_it_is(void **state)
     assert_says(page, "4 latent states");
     assert_says(page, "Confirmed");
     assert_says(page, "class=\"tag\">terminal");
+    assert_says(page, "Time and passes per phase");
+    assert_says(page, "<tr><td>refinements</td><td>0.");
+    assert_says(page, " s</td><td>0</td></tr><tr><td>looking for hidden states</td><td>0.");
     assert_int_equal(count_of(page, "<tr id=\"s"), 4);
     // sizes on the page are those of the labels
     psi_run_result *run;
@@ -327,8 +330,8 @@ static void names_that_are_scripts_stay_names(void **state)
     FILE *file = fopen(path, "w");
     char *at = strstr(manifest, "\"options\": {");
     fprintf(file,
-            "%.*s\"phases\": [{\"phase\": \"</script><script>alert(3)</script>\", \"seconds\": "
-            "1.0}, 7],"
+            "%.*s\"phases\": [{\"phase\": \"</script><script>alert(3)</script>\", \"passes\": -1}, "
+            "7],"
             "\"options\": {\"<b onclick=alert(4)>\": \"</dd><script>alert(5)</script>\",%s",
             (int)(at - manifest), manifest, at + strlen("\"options\": {"));
     fclose(file);
