@@ -8,6 +8,7 @@
 #include "cluster/certificate.h"
 #include "cluster/checkpoint.h"
 #include "cluster/network.h"
+#include "cluster/options.h"
 #include "cluster/paper.h"
 #include "cluster/polish.h"
 #include "cluster/representation.h"
@@ -24,67 +25,6 @@
 static const double KICKS[] = {0.0, 0.45, 0.27, 0.16, 0.1};
 static const double SAME = 0.985;
 enum { MOST_ACTIONS = 1024 }; // with a head for each
-
-const char *psi_approximator_name(psi_approximator approximator)
-{
-    static const char *const NAMES[] = {
-#define X(name, text) text,
-        PSI_APPROXIMATOR_TABLE(X)
-#undef X
-    };
-    return NAMES[approximator];
-}
-
-psi_cluster_options psi_cluster_defaults(void)
-{
-    return (psi_cluster_options){.smooth = true,
-                                 .auxiliary = true,
-                                 .heads = true,
-                                 .fine_tune = true,
-                                 .gamma = 0.5,
-                                 .filter = 0.0025,
-                                 .max_refinements = 25,
-                                 .max_rounds = 4,
-                                 .max_latent_states = 1000,
-                                 .hidden = 512,
-                                 .head_steps = 500,
-                                 .shift = 2,
-                                 .learning_rate = 2e-3};
-}
-
-psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out)
-{
-    *out = psi_cluster_defaults();
-    out->paper = out->split = true;
-    out->smooth = false;
-    out->max_rounds = 1;
-    out->hidden = 1000;
-    if (strcmp(task, "column-world") == 0) {
-        out->approximator = PSI_APPROXIMATOR_MLP;
-        out->batch = 32;
-        out->reward_epochs = out->sf_epochs = out->representation_epochs = 5;
-        out->learning_rate = 0.005;
-        out->gamma = 0.7; // exactly, neighbouring columns are then 1.31 to 1.35 apart
-        out->epsilon_reward = 0.5;
-        out->epsilon_sf = 1.0;
-        out->filter = 0.01;
-    } else if (strcmp(task, "combination-lock") == 0) {
-        out->approximator = PSI_APPROXIMATOR_RESNET18;
-        out->batch = 256;
-        out->reward_epochs = 10;
-        out->sf_epochs = out->representation_epochs = 20;
-        out->learning_rate = 0.001;
-        out->gamma = 0.6; // 1.17
-        out->epsilon_reward = 0.4;
-        out->epsilon_sf = 0.8;
-        out->filter = 0.0025;
-    } else {
-        return FAIL(ctx, PSI_EUSAGE,
-                    "the paper has constants for column-world and combination-lock, not for '%s'",
-                    task);
-    }
-    return PSI_OK;
-}
 
 typedef struct clustering_run {
     psi_ctx *ctx;
@@ -405,44 +345,6 @@ done:
     return status;
 }
 
-static psi_status check_options(psi_ctx *ctx, const psi_cluster_options *options)
-{
-    const struct {
-        const char *name;
-        size_t value;
-    } counts[] = {{"max-refinements", options->max_refinements},
-                  {"max-rounds", options->max_rounds},
-                  {"max-latent-states", options->max_latent_states},
-                  {"hidden", options->hidden},
-                  {"head-steps", options->head_steps}};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        if (counts[i].value == 0) {
-            return FAIL(ctx, PSI_EUSAGE, "--%s must be at least 1", counts[i].name);
-        }
-    }
-    if (options->paper &&
-        (options->batch == 0 || options->reward_epochs == 0 || options->sf_epochs == 0 ||
-         options->representation_epochs == 0 || options->approximator == PSI_APPROXIMATOR_TABLE ||
-         options->approximator == PSI_APPROXIMATOR_AUTO)) {
-        return FAIL(ctx, PSI_EUSAGE, "the paper's schedule needs a network, a batch and epochs");
-    }
-    if (!(options->gamma > 0.0 && options->gamma < 1.0)) {
-        return FAIL(ctx, PSI_EUSAGE, "gamma %g is not between 0 and 1", options->gamma);
-    }
-    if (!(options->filter >= 0.0 && options->filter < 1.0)) {
-        return FAIL(ctx, PSI_EUSAGE, "a filter of %g is not a share of the states",
-                    options->filter);
-    }
-    if (!(options->epsilon_reward >= 0.0 && options->epsilon_sf >= 0.0)) {
-        return FAIL(ctx, PSI_EUSAGE, "epsilon cannot be negative");
-    }
-    if (!(options->learning_rate > 0.0)) {
-        return FAIL(ctx, PSI_EUSAGE, "a learning rate of %g learns nothing",
-                    options->learning_rate);
-    }
-    return PSI_OK;
-}
-
 static psi_status find_representation(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -562,7 +464,7 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     bool under_way = false; // what is kept of it was read
     cluster_phases_start(&run.state.phases, &run.inputs.passed);
     *out = NULL;
-    TRY(check_options(ctx, options));
+    TRY(cluster_options_check(ctx, options));
     TRY(base_alloc_zero(ctx, 1, sizeof *run.result, &run.result));
     run.result->accuracy = (double)NAN;
     run.result->n_observations = data->n_observations;
