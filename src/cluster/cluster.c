@@ -274,7 +274,14 @@ static psi_status find_latent_states(clustering_run *run)
         double agreement = 0.0;
         base_free(run->ctx, now.labels);
         now = (round_result){0};
-        TRY(run_round(run, &now));
+        status = run_round(run, &now);
+        if (status == PSI_ELIMIT && best->labels) { // a closer look saw too much
+            base_warn(run->ctx, "round %zu: %s; what was found before stays", state->round + 1,
+                      psi_error(run->ctx)->message);
+            status = PSI_OK;
+            break;
+        }
+        TRY(status);
         if (best->labels && !now.test.hot && !best->test.hot && now.n_latent == best->n_latent) {
             TRY(cluster_compare(run->ctx, run->problem.n_rows, best->labels, best->n_latent,
                                 now.labels, now.n_latent, &agreement, parent));

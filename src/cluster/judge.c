@@ -7,11 +7,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double FLOOR = 1e-3; // of every probability, so that a surprise costs a finite amount
 static const double HOT_CLUSTER = 0.03, HOT_MEAN = 0.01; // nats per step
-static const double DOUBT = 1.0; // standard errors that a cluster's gain must exceed them by
+static const double DOUBT = 1.0; // standard errors that a cluster's gain must exceed them by …
+static const double DOUBT_OF_PAST = 3.0; // … where it comes from all transitions, not a tenth
+static const double PRIOR = 5.0; // transitions that what the label says is worth, beside a past's
 enum { BLOCK = 4096 };
 
 // How often (key, action) was followed by each class: dense, (n_keys, A, n_classes).
@@ -56,6 +59,20 @@ static double frequency_log(const frequencies *f, int32_t key, int32_t action, i
     return log((1.0 - FLOOR) * p + FLOOR * uniform);
 }
 
+// What a key's own rows gain by chance alone on the transitions that they were counted from, in
+// nats: Akaike's one for every number that is free.
+static double frequency_freedom(const frequencies *f, size_t key)
+{
+    double free = 0.0;
+    for (size_t a = 0; a < f->n_actions; a++) {
+        const size_t row = key * f->n_actions + a;
+        size_t seen = 0;
+        for (size_t c = 0; c < f->n_classes; c++) seen += f->count[row * f->n_classes + c] > 0.0;
+        free += seen > 1 ? (double)(seen - 1) : 0.0;
+    }
+    return free;
+}
+
 psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, const int32_t *finer,
                               size_t n_finer, const int32_t *coarser, size_t n_coarser,
                               double *lost)
@@ -91,7 +108,10 @@ psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, cons
             }
         }
     }
-    for (size_t k = 0; k < n_finer; k++) lost[k] = visits[k] > 0.0 ? lost[k] / visits[k] : 0.0;
+    for (size_t k = 0; k < n_finer; k++) {
+        const double free = frequency_freedom(&next_finer, k) + frequency_freedom(&reward_finer, k);
+        lost[k] = visits[k] > 0.0 ? (lost[k] - free) / visits[k] : 0.0;
+    }
 done:
     base_free(ctx, visits);
     frequency_free(ctx, &reward_coarser);
@@ -103,10 +123,11 @@ done:
 
 // ---- the split test ----------------------------------------------------------------------------
 
-// Two experts that see the observation try to beat the labels: one alone, and one that knows the
+// Three experts try to beat the labels. Two see the observation: one alone, and one that knows the
 // label as well. Where observations are hard to read the first cannot win; where successors are
-// many the second counts twice what both know. What is hidden shows with one of them.
-enum { ALONE, WITH_LABEL, EXPERTS };
+// many the second counts twice what both know. The third sees no observation, only where the state
+// was entered from: true latent states have no memory, while one that hides a rare state remembers.
+enum { ALONE, WITH_LABEL, WITH_PAST, EXPERTS };
 
 typedef struct expert_gains {
     double *each[EXPERTS]; // (N) gain over the label's prediction, in nats
@@ -197,9 +218,87 @@ done:
     return status;
 }
 
+// A transition with the one before it: (label, action) twice.
+typedef struct remembered {
+    uint64_t past; // both pairs as one number
+    uint64_t transition;
+} remembered;
+
+static int by_past(const void *a, const void *b)
+{
+    const remembered *x = a, *y = b;
+    if (x->past != y->past) return x->past < y->past ? -1 : 1;
+    return x->transition < y->transition ? -1 : x->transition > y->transition;
+}
+
+// The transitions that have a past, those with the same one together.
+static psi_status remember(psi_ctx *ctx, const cluster_problem *problem, const int32_t *labels,
+                           size_t n_latent, const int32_t *target, remembered **out, size_t *n)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    const uint64_t actions = data->n_actions, pairs = n_latent * actions;
+    *n = 0;
+    TRY(base_alloc(ctx, data->n_transitions, sizeof **out, out));
+    for (size_t t = 1; t < data->n_transitions; t++) {
+        const uint64_t row = problem->row[t], before = problem->row[t - 1];
+        if (row != before + 1) continue; // an episode begins
+        if (labels[row] < 0 || labels[before] < 0 || target[t] < 0) continue;
+        const uint64_t from = (uint64_t)labels[before] * actions + (uint64_t)data->actions[t - 1];
+        const uint64_t now = (uint64_t)labels[row] * actions + (uint64_t)data->actions[t];
+        (*out)[(*n)++] = (remembered){from * pairs + now, t};
+    }
+    if (*n > 0) qsort(*out, *n, sizeof **out, by_past);
+done:
+    return status;
+}
+
+// Adds what is gained by knowing the past. Every transition is predicted from the others with the
+// same past (which makes up for none being held out), leaning towards what the label says where
+// these are few.
+static psi_status add_gains_of_past(psi_ctx *ctx, const cluster_problem *problem,
+                                    const int32_t *labels, size_t n_latent, const int32_t *target,
+                                    size_t n_classes, double *gains)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    frequencies of_labels = {0};
+    remembered *with = NULL;
+    double *count = NULL; // (n_classes)
+    size_t n;
+    TRY(frequency_new(ctx, n_latent, data->n_actions, n_classes, &of_labels));
+    TRY(base_alloc_zero(ctx, n_classes, sizeof *count, &count));
+    TRY(remember(ctx, problem, labels, n_latent, target, &with, &n));
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t t = with[i].transition;
+        frequency_add(&of_labels, labels[problem->row[t]], data->actions[t], target[t]);
+    }
+    for (size_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin; end < n && with[end].past == with[begin].past; end++) {
+            count[target[with[end].transition]] += 1.0;
+        }
+        const double others = (double)(end - begin) - 1.0;
+        for (size_t i = begin; i < end; i++) {
+            const uint64_t t = with[i].transition;
+            const double usual =
+                frequency_log(&of_labels, labels[problem->row[t]], data->actions[t], target[t]);
+            const double seen = count[target[t]] - 1.0;
+            gains[t] += log((seen + PRIOR * exp(usual)) / (others + PRIOR)) - usual;
+        }
+        for (size_t i = begin; i < end; i++) count[target[with[i].transition]] = 0.0;
+        TRY(base_cancelled(ctx));
+    }
+done:
+    base_free(ctx, count);
+    base_free(ctx, with);
+    frequency_free(ctx, &of_labels);
+    return status;
+}
+
 // What one expert gains, over all judged transitions and in the cluster that gains most.
 static psi_status sum_gains(psi_ctx *ctx, const cluster_problem *problem, const int32_t *labels,
-                            size_t n_latent, const double *each, split_test *out)
+                            size_t n_latent, const double *each, bool held_out, double doubt,
+                            split_test *out)
 {
     psi_status status = PSI_OK;
     double *sum = NULL, *square = NULL, *count = NULL; // (n_latent)
@@ -210,7 +309,7 @@ static psi_status sum_gains(psi_ctx *ctx, const cluster_problem *problem, const 
     TRY(base_alloc_zero(ctx, n_latent, sizeof *count, &count));
     for (size_t t = 0; t < problem->data->n_transitions; t++) {
         const int32_t k = labels[problem->row[t]];
-        if (k < 0 || (problem->n_held_out > 0 && !problem->held_out[t])) continue;
+        if (k < 0 || (held_out && !problem->held_out[t])) continue;
         sum[k] += each[t];
         square[k] += each[t] * each[t];
         count[k] += 1.0;
@@ -222,7 +321,7 @@ static psi_status sum_gains(psi_ctx *ctx, const cluster_problem *problem, const 
         if (count[k] < 2.0) continue;
         const double mean = sum[k] / count[k];
         const double variance = fmax(square[k] / count[k] - mean * mean, 0.0);
-        const double surely = mean - DOUBT * sqrt(variance / count[k]);
+        const double surely = mean - doubt * sqrt(variance / count[k]);
         if (surely > out->largest) {
             out->largest = surely;
             out->cluster = (int32_t)k;
@@ -253,13 +352,19 @@ psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
     TRY(add_gains(ctx, problem, approximator, labels, n_latent, next, n_latent, seed, 1, &gains));
     TRY(add_gains(ctx, problem, approximator, labels, n_latent, problem->rewards.of,
                   problem->rewards.n, seed + 1, 3, &gains));
+    TRY(add_gains_of_past(ctx, problem, labels, n_latent, next, n_latent, gains.each[WITH_PAST]));
+    TRY(add_gains_of_past(ctx, problem, labels, n_latent, problem->rewards.of, problem->rewards.n,
+                          gains.each[WITH_PAST]));
     for (size_t i = 0; i < EXPERTS; i++) {
-        TRY(sum_gains(ctx, problem, labels, n_latent, gains.each[i], &of[i]));
+        const bool all = i == WITH_PAST; // each was predicted from the others
+        TRY(sum_gains(ctx, problem, labels, n_latent, gains.each[i],
+                      !all && problem->n_held_out > 0, all ? DOUBT_OF_PAST : DOUBT, &of[i]));
     }
     *out = of[ALONE];
-    if (of[WITH_LABEL].hot > out->hot ||
-        (of[WITH_LABEL].hot == out->hot && of[WITH_LABEL].mean > out->mean)) {
-        *out = of[WITH_LABEL];
+    for (size_t i = 1; i < EXPERTS; i++) {
+        if (of[i].hot > out->hot || (of[i].hot == out->hot && of[i].mean > out->mean)) {
+            *out = of[i];
+        }
     }
 done:
     for (size_t i = 0; i < EXPERTS; i++) base_free(ctx, gains.each[i]);

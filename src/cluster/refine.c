@@ -14,6 +14,7 @@
 
 enum { BLOCK = 4096, PATIENCE = 4 };
 static const double SAME = 0.985; // agreement at which two clusterings count as equal
+static const double WIDEST = 0.5; // radius of a cluster, if it is chosen here
 
 typedef struct refining {
     psi_ctx *ctx;
@@ -199,13 +200,19 @@ static psi_status successor_feature_refinement(refining *run)
                              ? options->kick
                              : options->gap_share;
     step.gap = psi.gap;
-    step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf : fmin(share * psi.gap, 0.5);
+    step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf : fmin(share * psi.gap, WIDEST);
     TRY(cluster_successor_error(run->ctx, &psi, step.epsilon, part(run, "testing"),
                                 &step.held_out_error, &step.perfect));
     TRY(base_alloc(run->ctx, problem->n_states, sizeof *of_state, &of_state));
     const psi_cover_points points = {problem->n_states, problem->data->n_actions,
                                      result->n_latent + 1, cluster_successor_fill, &psi};
-    TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
+    status = construct(run, &points, step.epsilon, of_state, &n_latent);
+    // where predictions are noisier than the gap is wide, a radius of the gap's size finds noise
+    while (status == PSI_ELIMIT && options->epsilon_sf == 0.0 && step.epsilon < WIDEST) {
+        step.epsilon = fmin(2.0 * step.epsilon, WIDEST);
+        status = construct(run, &points, step.epsilon, of_state, &n_latent);
+    }
+    TRY(status);
     TRY(adopt(run, of_state, n_latent, &step));
     step.seconds = base_seconds() - started;
     TRY(cluster_step_add(run->ctx, result, &step));

@@ -1,0 +1,103 @@
+// Does a labelling hide something? Asked where observations say nothing: what is hidden shows only
+// in what labels remember.
+#include "support/support.h"
+
+#include "base/random.h"
+#include "cluster/judge.h"
+
+enum { EPISODES = 120, LENGTH = 60 };
+
+// A ring 0 … 3 with a side state: action 0 goes on, action 1 stays, except that it leads from 3 to
+// 4. From there action 0 leads to 2, as from 1, but action 1 leads to 0. No two observations are
+// the same.
+static psi_trajectories *ring(psi_ctx *ctx, int32_t *states)
+{
+    const psi_episode_spec spec = {
+        .observation_dtype = PSI_INT64, .n_actions = 2, .observation_high = 1e9};
+    psi_collector *collector;
+    psi_trajectories *data;
+    base_random random = base_random_stream(3, 0, 0);
+    int64_t observations[LENGTH + 1], next = 0;
+    int32_t actions[LENGTH];
+    double rewards[LENGTH];
+    assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
+    for (size_t e = 0; e < EPISODES; e++) {
+        int32_t at = 0;
+        for (size_t t = 0; t <= LENGTH; t++) {
+            observations[t] = next++;
+            *states++ = at;
+            if (t == LENGTH) break;
+            actions[t] = (int32_t)base_random_below(&random, 2);
+            rewards[t] = at == 0 && actions[t] == 0;
+            at = at == 4           ? (actions[t] == 0 ? 2 : 0)
+                 : actions[t] == 0 ? (at + 1) % 4
+                                   : (at == 3 ? 4 : at);
+        }
+        const psi_episode episode = {.length = LENGTH,
+                                     .observations = observations,
+                                     .actions = actions,
+                                     .rewards = rewards,
+                                     .truncated = true};
+        assert_ok(ctx, psi_collector_add(collector, &episode));
+    }
+    assert_ok(ctx, psi_collector_finish(collector, &data));
+    return data;
+}
+
+static void what_is_hidden_is_remembered(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    int32_t states[EPISODES * (LENGTH + 1)], merged[EPISODES * (LENGTH + 1)];
+    psi_trajectories *data = ring(ctx, states);
+    cluster_problem problem;
+    cluster_approximator table;
+    split_test test;
+    assert_ok(ctx, cluster_problem_new(ctx, data, 0, &problem));
+    assert_ok(ctx, cluster_table_new(ctx, &problem, problem.n_rows, &table));
+    assert_ok(ctx, cluster_judge_split(ctx, &problem, &table, states, 5, 0, &test));
+    assert_false(test.hot);
+    for (size_t i = 0; i < problem.n_rows; i++) merged[i] = states[i] == 4 ? 1 : states[i];
+    assert_ok(ctx, cluster_judge_split(ctx, &problem, &table, merged, 4, 0, &test));
+    assert_true(test.hot);
+    assert_int_equal(test.cluster, 1);
+    table.free(table.self, ctx);
+    cluster_problem_free(ctx, &problem);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+// Halves of a state, chosen at random, differ by chance: that is no loss. State 4 in state 1 is.
+static void chance_is_no_loss(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    int32_t states[EPISODES * (LENGTH + 1)], halves[EPISODES * (LENGTH + 1)];
+    int32_t merged[EPISODES * (LENGTH + 1)];
+    psi_trajectories *data = ring(ctx, states);
+    cluster_problem problem;
+    double lost[10];
+    base_random random = base_random_stream(4, 0, 0);
+    assert_ok(ctx, cluster_problem_new(ctx, data, 0, &problem));
+    for (size_t i = 0; i < problem.n_rows; i++) {
+        halves[i] = states[i] + (base_random_below(&random, 20) == 0 ? 5 : 0);
+        merged[i] = states[i] == 4 ? 1 : states[i];
+    }
+    assert_ok(ctx, cluster_judge_loss(ctx, &problem, halves, 10, states, 5, lost));
+    for (size_t k = 0; k < 10; k++) assert_true(lost[k] < 0.02);
+    assert_ok(ctx, cluster_judge_loss(ctx, &problem, states, 5, merged, 4, lost));
+    assert_true(lost[4] > 0.3);
+    assert_true(lost[0] < 0.02 && lost[2] < 0.02);
+    cluster_problem_free(ctx, &problem);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_hidden_is_remembered),
+        cmocka_unit_test(chance_is_no_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
