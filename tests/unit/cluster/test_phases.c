@@ -224,8 +224,8 @@ static void every_part_is_told_and_can_be_stopped(void **state)
                  {"looking for hidden states 4/4", EPISODES * LENGTH},
                  {"training the representation", STEPS},
                  {"testing the representation", 0}};
-    listener to;
-    psi_ctx *ctx = listening(&to, NULL);
+    listener to, patient; // each with a context of its own
+    psi_ctx *ctx = listening(&patient, NULL);
     char *folder = test_folder();
     char whole[512], pieces[512];
     snprintf(whole, sizeof whole, "%s/whole", folder);
