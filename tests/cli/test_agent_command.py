@@ -76,7 +76,7 @@ class Agents(unittest.TestCase):
 
     def test_a_stopped_agent_goes_on(self):
         # long enough to be caught in the middle; one that is not stopped gives the same
-        task = ("column-world", "--kind", "tabular", "--episodes", "20000", "--max-steps", "50")
+        task = ("column-world", "--kind", "tabular", "--episodes", "100000", "--max-steps", "50")
         process = subprocess.Popen([PSIFOLD, "agent", *task, "-o", str(self.path / "a"), "-q"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         time.sleep(0.5)
@@ -85,7 +85,6 @@ class Agents(unittest.TestCase):
         if process.returncode != 0:  # it may have been faster than us
             self.assertEqual(process.returncode, 130)
             self.assertIn("stopped on request", error)
-            self.assertFalse((self.path / "a/seed-0/result.json").exists())
         self.succeed("agent", *task, "-o", self.path / "a")
         self.succeed("agent", *task, "-o", self.path / "b")
         self.assertEqual((self.path / "a/seed-0/curve.csv").read_bytes(),
