@@ -41,7 +41,7 @@ static psi_status refinement_errors(cli_call *cli, const char *folder, const psi
     for (size_t i = 0; i < run->n_observations; i++) {
         if (labels[i] >= 0 && (size_t)labels[i] >= n_latent) n_latent = (size_t)labels[i] + 1;
     }
-    const psi_paths paths = cli_paths(data, run, labels, n_latent);
+    const psi_paths paths = psi_trajectories_paths(data, labels, n_latent, run->has_terminal);
     TRY(psi_counts_new(cli->ctx, &paths, &counts));
     TRY(psi_counts_model(cli->ctx, counts, 1.0, &model));
     snprintf(what, sizeof what, "refinement %zu", refinement);
@@ -74,7 +74,8 @@ static psi_status heads_errors(cli_call *cli, const char *folder, const psi_traj
             goto done;
         }
         cli_mark_terminals(data, run, labels + i * n);
-        const psi_paths paths = cli_paths(data, run, labels + i * n, model->n_states);
+        const psi_paths paths =
+            psi_trajectories_paths(data, labels + i * n, model->n_states, run->has_terminal);
         snprintf(what, sizeof what, "refinement %zu", i + 1);
         TRY(print_errors(cli, what, model, &paths, into));
     }
@@ -128,7 +129,7 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
     }
     if (!own && run->has_heads) TRY(heads_errors(cli, arguments[0], data, run, errors));
-    const psi_paths paths = cli_paths(data, run, labels, run->n_latent);
+    const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(print_errors(cli, "final", run->model, &paths, errors));
     TRY(judge_purity(cli, data, labels, run->n_latent));
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));

@@ -2,21 +2,6 @@
 
 #include <string.h>
 
-psi_paths cli_paths(const psi_trajectories *data, const psi_run_result *run, const int32_t *labels,
-                    size_t n_latent)
-{
-    return (psi_paths){.n_episodes = data->n_episodes,
-                       .n_transitions = data->n_transitions,
-                       .n_actions = data->n_actions,
-                       .n_latent = n_latent,
-                       .has_terminal = run->has_terminal,
-                       .labels = labels,
-                       .actions = data->actions,
-                       .rewards = data->rewards,
-                       .episode_offsets = data->episode_offsets,
-                       .terminated = data->terminated};
-}
-
 void cli_mark_terminals(const psi_trajectories *data, const psi_run_result *run, int32_t *labels)
 {
     if (!run->has_terminal) return;

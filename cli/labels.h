@@ -4,9 +4,6 @@
 
 #include "cli/cli.h"
 
-psi_paths cli_paths(const psi_trajectories *data, const psi_run_result *run, const int32_t *labels,
-                    size_t n_latent);
-
 // A network's labels, with the ends of terminated episodes as what they are known to be.
 void cli_mark_terminals(const psi_trajectories *data, const psi_run_result *run, int32_t *labels);
 

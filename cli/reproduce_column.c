@@ -21,29 +21,6 @@ static void free_world(psi_ctx *ctx, exact_world *world)
     psi_task_model_free(ctx, world->table);
 }
 
-static psi_status make_mdp(psi_ctx *ctx, exact_world *world)
-{
-    psi_status status = PSI_OK;
-    const psi_task_exact *table = world->table;
-    const size_t rows = table->n_states * table->n_actions, n = table->offsets[rows];
-    uint64_t *row = NULL;
-    double *reward = NULL;
-    TRY(base_alloc(ctx, n, sizeof *row, &row));
-    TRY(base_alloc_zero(ctx, rows, sizeof *reward, &reward));
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t i = table->offsets[r]; i < table->offsets[r + 1]; i++) {
-            row[i] = r;
-            reward[r] += table->probability[i] * table->reward[i];
-        }
-    }
-    TRY(psi_mdp_from_entries(ctx, table->n_states, table->n_actions, n, row, table->next,
-                             table->probability, reward, table->terminal, &world->mdp));
-done:
-    base_free(ctx, reward);
-    base_free(ctx, row);
-    return status;
-}
-
 // c_0 holds everything together; c_i is what i refinements leave.
 static psi_status refine_world(psi_ctx *ctx, exact_world *world)
 {
@@ -221,7 +198,7 @@ psi_status study_column_world(study *of)
     TRY(psi_task_set(ctx, &world.task, "no-terminate", NULL));
     TRY(psi_task_check(ctx, &world.task));
     TRY(psi_task_model(ctx, &world.task, &world.table));
-    TRY(make_mdp(ctx, &world));
+    TRY(psi_task_mdp(ctx, world.table, &world.mdp));
     TRY(refine_world(ctx, &world));
     TRY(draw_maps(of, &world));
     TRY(draw_features(of, &world, &apart));

@@ -177,7 +177,8 @@ static psi_status judge_representation(study *of, const lock_study *lock)
     TRY(psi_purity_of(ctx, fresh, labels, lock->run->n_latent, &purity));
     TRY(study_set(of, "test_accuracy", json_real(purity.accuracy)));
     TRY(study_says(of, "test images: %.2f %% in the right latent state", 100.0 * purity.accuracy));
-    const psi_paths paths = cli_paths(fresh, lock->run, labels, lock->run->n_latent);
+    const psi_paths paths =
+        psi_trajectories_paths(fresh, labels, lock->run->n_latent, lock->run->has_terminal);
     TRY(psi_sequence_errors(ctx, lock->run->model, &paths, NULL, PSI_ROLLOUT_ARGMAX, errors,
                             &summary));
     for (size_t i = 0; i < fresh->n_episodes; i++) predicted += errors[i] < SMALL;

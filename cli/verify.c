@@ -72,7 +72,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels, &own));
-    const psi_paths paths = cli_paths(data, run, labels, run->n_latent);
+    const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1],

@@ -7,6 +7,7 @@
 #include <psifold/base.h>
 #include <psifold/data.h>
 #include <psifold/env.h>
+#include <psifold/mdp.h>
 #include <psifold/nn.h>
 
 #ifdef __cplusplus
@@ -32,6 +33,10 @@ PSI_API psi_status psi_collect(psi_ctx *ctx, const psi_task *task, uint64_t epis
                                void *user, psi_collect_result *result);
 
 // ---- the optimum --------------------------------------------------------------------------------
+
+// The exact task as a finite model: w_a is the expected reward of a pair. *out belongs to the
+// caller.
+PSI_API psi_status psi_task_mdp(psi_ctx *ctx, const psi_task_exact *task, psi_mdp **out);
 
 // What the best policy of a task (value iteration on its exact model) earns per episode.
 typedef struct psi_optimum {

@@ -97,8 +97,12 @@ PSI_API psi_cluster_options psi_cluster_defaults(void);
 // episode in ten is held out all the same.
 PSI_API psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out);
 
-// ---- the certificate
-// -----------------------------------------------------------------------------
+// The trajectories with these labels (one per observation, borrowed like the data) in the place of
+// observations.
+PSI_API psi_paths psi_trajectories_paths(const psi_trajectories *data, const int32_t *labels,
+                                         size_t n_latent, bool has_terminal);
+
+// ---- the certificate ----------------------------------------------------------------------------
 
 // Definition 2 of the paper, asked of trajectories that the model was not made from. For every pair
 // (k, a): how far rewards and successor features there are from the model's.
@@ -122,8 +126,7 @@ PSI_API psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma,
                                psi_certificate **out);
 PSI_API void psi_certificate_free(psi_ctx *ctx, psi_certificate *certificate);
 
-// ---- the whole method
-// ----------------------------------------------------------------------------
+// ---- the whole method ---------------------------------------------------------------------------
 
 typedef struct psi_clustering {
     size_t n_observations;

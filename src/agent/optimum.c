@@ -1,14 +1,12 @@
 // The optimum of a task: value iteration on its exact model, and what the best policy then earns in
 // an episode, by following the probabilities of all states step by step.
 #include <psifold/agent.h>
-#include <psifold/mdp.h>
 
 #include "base/context.h"
 
 #include <string.h>
 
-// The exact task as a psi_mdp: expected rewards of the pairs.
-static psi_status exact_mdp(psi_ctx *ctx, const psi_task_exact *task, psi_mdp **out)
+psi_status psi_task_mdp(psi_ctx *ctx, const psi_task_exact *task, psi_mdp **out)
 {
     psi_status status = PSI_OK;
     const size_t pairs = task->n_states * task->n_actions, n = task->offsets[pairs];
@@ -58,7 +56,7 @@ psi_status psi_task_optimum(psi_ctx *ctx, const psi_task *task, double gamma, ps
     how.gamma = gamma;
     *out = (psi_optimum){0};
     TRY(psi_task_model(ctx, task, &exact));
-    TRY(exact_mdp(ctx, exact, &mdp));
+    TRY(psi_task_mdp(ctx, exact, &mdp));
     TRY(psi_value_iteration(ctx, mdp, &how, &plan));
     TRY(base_alloc(ctx, exact->n_states, sizeof *alive, &alive));
     TRY(base_alloc(ctx, exact->n_states, sizeof *next, &next));

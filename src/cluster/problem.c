@@ -121,17 +121,22 @@ void cluster_problem_free(psi_ctx *ctx, cluster_problem *problem)
     *problem = (cluster_problem){0};
 }
 
-psi_paths cluster_paths(const cluster_problem *problem, const int32_t *labels, size_t n_latent)
+psi_paths psi_trajectories_paths(const psi_trajectories *data, const int32_t *labels,
+                                 size_t n_latent, bool has_terminal)
 {
-    const psi_trajectories *data = problem->data;
     return (psi_paths){.n_episodes = data->n_episodes,
                        .n_transitions = data->n_transitions,
                        .n_actions = data->n_actions,
                        .n_latent = n_latent,
-                       .has_terminal = problem->has_terminal,
+                       .has_terminal = has_terminal,
                        .labels = labels,
                        .actions = data->actions,
                        .rewards = data->rewards,
                        .episode_offsets = data->episode_offsets,
                        .terminated = data->terminated};
+}
+
+psi_paths cluster_paths(const cluster_problem *problem, const int32_t *labels, size_t n_latent)
+{
+    return psi_trajectories_paths(problem->data, labels, n_latent, problem->has_terminal);
 }

@@ -13,7 +13,7 @@ void report_errors_free(report_errors *errors)
 static psi_status judge(const report_run *run, const psi_trajectories *data, const psi_mdp *model,
                         const int32_t *labels, size_t n_latent, report_errors *errors, size_t stage)
 {
-    const psi_paths paths = report_paths(run, data, labels, n_latent);
+    const psi_paths paths = psi_trajectories_paths(data, labels, n_latent, run->has_terminal);
     return psi_sequence_errors(run->ctx, model, &paths, NULL, PSI_ROLLOUT_SOFT,
                                errors->values + stage * errors->n_episodes,
                                &errors->summary[stage]);

@@ -264,27 +264,12 @@ done:
     return status;
 }
 
-psi_paths report_paths(const report_run *run, const psi_trajectories *data, const int32_t *labels,
-                       size_t n_latent)
-{
-    return (psi_paths){.n_episodes = data->n_episodes,
-                       .n_transitions = data->n_transitions,
-                       .n_actions = data->n_actions,
-                       .n_latent = n_latent,
-                       .has_terminal = run->has_terminal,
-                       .labels = labels,
-                       .actions = data->actions,
-                       .rewards = data->rewards,
-                       .episode_offsets = data->episode_offsets,
-                       .terminated = data->terminated};
-}
-
 psi_status report_count_model(const report_run *run, const psi_trajectories *data,
                               const int32_t *labels, size_t n_latent, psi_mdp **out)
 {
     psi_status status = PSI_OK;
     psi_counts *counts = NULL;
-    const psi_paths paths = report_paths(run, data, labels, n_latent);
+    const psi_paths paths = psi_trajectories_paths(data, labels, n_latent, run->has_terminal);
     *out = NULL;
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, out));

@@ -39,10 +39,6 @@ const json_t *report_run_get(const report_run *run, const char *object, const ch
 // "seconds" or "finished", wherever the manifest has them; or NULL.
 const json_t *report_run_timing(const report_run *run, const char *member);
 
-// Paths over the data with labels of n_latent latent states.
-psi_paths report_paths(const report_run *run, const psi_trajectories *data, const int32_t *labels,
-                       size_t n_latent);
-
 // The model of a refinement's labels, from counts. *out belongs to the caller.
 psi_status report_count_model(const report_run *run, const psi_trajectories *data,
                               const int32_t *labels, size_t n_latent, psi_mdp **out);
