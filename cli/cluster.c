@@ -36,7 +36,8 @@ static json_t *steps_json(const psi_clustering *found)
         const psi_cluster_step *step = &found->steps[i];
         json_array_append_new(
             steps,
-            json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "clusters", (json_int_t)step->clusters,
+            json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "clusters",
+                      (json_int_t)step->clusters, "looked_at", (json_int_t)step->looked_at,
                       "ignored_fraction", real_or_null(step->ignored), "agreement",
                       real_or_null(step->agreement), "epsilon", real_or_null(step->epsilon), "gap",
                       real_or_null(step->gap), "held_out_error", real_or_null(step->held_out_error),
@@ -203,6 +204,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"max-refinements", 0, "N", CLI_SIZE, &how.max_refinements, "in one round"},
         {"max-rounds", 0, "N", CLI_SIZE, &how.max_rounds, "rounds of refinement"},
         {"max-latent-states", 0, "N", CLI_SIZE, &how.max_latent_states, "give up beyond"},
+        {"subset", 0, "N", CLI_SIZE, &how.subset,
+         "refinements look at about N states, the last at all; 0: all at all"},
         {"hidden", 0, "N", CLI_SIZE, &how.hidden, "units of the perceptron's two layers"},
         {"trunk-steps", 0, "N", CLI_SIZE, &how.trunk_steps,
          "training steps of the features; 0: 2,000 for vectors, 1,000 for images"},

@@ -80,6 +80,7 @@ psi_status study_show_presets(cli_call *cli);
 typedef struct study_levels {
     size_t n;              // refinements + 2
     int32_t **labels;      // (n)
+    size_t *ignored;       // (n) observations that it looked at and put into no cluster
     size_t n_observations; // of each
 } study_levels;
 psi_status study_load_levels(study *of, const char *run_name, const psi_run_result *run,

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -302,6 +303,14 @@ void study_free_levels(study *of, study_levels *levels)
         base_free(of->cli->ctx, levels->labels[i]);
     }
     base_free(of->cli->ctx, levels->labels);
+    base_free(of->cli->ctx, levels->ignored);
+}
+
+static size_t count_ignored(const int32_t *labels, size_t n)
+{
+    size_t ignored = 0;
+    for (size_t i = 0; i < n; i++) ignored += labels[i] < 0;
+    return ignored;
 }
 
 psi_status study_load_levels(study *of, const char *run_name, const psi_run_result *run,
@@ -311,6 +320,8 @@ psi_status study_load_levels(study *of, const char *run_name, const psi_run_resu
     psi_ctx *ctx = of->cli->ctx;
     const size_t n = run->n_observations;
     char *path = NULL;
+    psi_cluster_step *steps = NULL;
+    size_t n_steps;
     *out = (study_levels){.n = run->n_refinements + 2, .n_observations = n};
     TRY(study_path(of, run_name, &path));
     TRY(base_alloc_zero(ctx, out->n, sizeof *out->labels, &out->labels));
@@ -319,12 +330,23 @@ psi_status study_load_levels(study *of, const char *run_name, const psi_run_resu
     for (size_t e = 0; e < data->n_episodes; e++) {
         if (data->terminated[e]) out->labels[0][data->episode_offsets[e + 1] + e] = 0;
     }
+    TRY(base_alloc_zero(ctx, out->n, sizeof *out->ignored, &out->ignored));
+    TRY(psi_run_steps(ctx, path, &n_steps, &steps));
+    if (n_steps != run->n_refinements) {
+        status = FAIL(ctx, PSI_EDATA, "%s has a record of %zu refinements and labels of %zu", path,
+                      n_steps, run->n_refinements);
+        goto done;
+    }
     for (size_t i = 1; i <= run->n_refinements; i++) {
         TRY(psi_run_labels(ctx, path, i, n, &out->labels[i]));
+        const psi_cluster_step *step = &steps[i - 1];
+        out->ignored[i] = (size_t)llround(step->ignored * (double)step->looked_at);
     }
     TRY(base_alloc(ctx, n, sizeof **out->labels, &out->labels[out->n - 1]));
     memcpy(out->labels[out->n - 1], run->labels, n * sizeof *run->labels);
+    out->ignored[out->n - 1] = count_ignored(run->labels, n);
 done:
+    psi_run_steps_free(ctx, steps);
     base_free(ctx, path);
     return status;
 }
@@ -357,7 +379,8 @@ psi_status study_refinements(study *of, const study_levels *levels, const char *
     if (!csv) return FAIL(ctx, PSI_ENOMEM, "no memory for the table of refinements");
     fprintf(csv, "stage,cluster,observations,share\n");
     for (size_t level = 0; level < levels->n; level++) {
-        size_t clusters = 0, ignored = 0;
+        size_t clusters = 0, labelled = 0;
+        const size_t ignored = levels->ignored[level];
         const int32_t *labels = levels->labels[level];
         for (size_t i = 0; i < levels->n_observations; i++) {
             if (labels[i] >= 0 && (size_t)labels[i] >= clusters) clusters = (size_t)labels[i] + 1;
@@ -366,13 +389,11 @@ psi_status study_refinements(study *of, const study_levels *levels, const char *
         sizes = NULL;
         TRY(base_alloc_zero(ctx, clusters, sizeof *sizes, &sizes));
         for (size_t i = 0; i < levels->n_observations; i++) {
-            if (labels[i] < 0) {
-                ignored++;
-            } else {
-                sizes[labels[i]]++;
-            }
+            if (labels[i] < 0) continue;
+            sizes[labels[i]]++;
+            labelled++;
         }
-        const double all = (double)levels->n_observations;
+        const double all = (double)(labelled + ignored); // of what it looked at
         char stage[24];
         snprintf(stage, sizeof stage, "%zu", level);
         if (level + 1 == levels->n) snprintf(stage, sizeof stage, "final");

@@ -36,7 +36,8 @@ typedef enum psi_cache { PSI_CACHE_AUTO, PSI_CACHE_FULL, PSI_CACHE_HALF } psi_ca
 // One refinement: c_1 by rewards, then c_2, c_3, … by successor features.
 typedef struct psi_cluster_step {
     size_t clusters;       // latent states, the terminal one included
-    double ignored;        // share of the states in no cluster
+    size_t looked_at;      // states that were clustered
+    double ignored;        // share of these in no cluster
     double agreement;      // with the refinement before, over states that both keep
     double gap, epsilon;   // smallest distance that must split, and the radius that was used
     double held_out_error; // mean distance of held-out predictions from their cluster's
@@ -71,6 +72,7 @@ typedef struct psi_cluster_options {
     size_t max_refinements;   // in one go
     size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
     size_t max_latent_states; // PSI_ELIMIT beyond
+    size_t subset;            // refinements look at about so many states, the last at all; 0: all
     size_t hidden;            // units of each of the perceptron's two layers
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
     size_t head_steps;
@@ -295,6 +297,12 @@ PSI_API void psi_run_result_free(psi_ctx *ctx, psi_run_result *result);
 // back with psi_array_free.
 PSI_API psi_status psi_run_labels(psi_ctx *ctx, const char *folder, size_t refinement,
                                   size_t n_observations, int32_t **labels);
+
+// The record of all refinements of a run that is finished. PSI_EFORMAT if it makes no sense. *out
+// (n) belongs to the caller, to be given back with psi_run_steps_free.
+PSI_API psi_status psi_run_steps(psi_ctx *ctx, const char *folder, size_t *n,
+                                 psi_cluster_step **out);
+PSI_API void psi_run_steps_free(psi_ctx *ctx, psi_cluster_step *steps);
 
 // What every refinement calls other observations, by its heads: labels (n_refinements, n), in one
 // pass over them. Latent state 0 is never given where it is the terminal one, which is no matter of

@@ -27,26 +27,27 @@ enum {
     COUNTERS
 };
 enum { BEST_MEAN, BEST_LARGEST, BEST_SMOOTHED, NUMBERS };
-enum { FIELDS = 8, MOST_STEPS = 1 << 20 }; // FIELDS of a step, a row of "steps"
+enum { FIELDS = 9, MOST_STEPS = 1 << 20 }; // FIELDS of a step, a row of "steps"
 
 static void step_to_row(const psi_cluster_step *step, double row[FIELDS])
 {
     const double values[FIELDS] = {
-        (double)step->clusters, step->ignored,        step->agreement, step->gap,
-        step->epsilon,          step->held_out_error, step->perfect,   step->seconds};
+        (double)step->clusters, (double)step->looked_at, step->ignored, step->agreement, step->gap,
+        step->epsilon,          step->held_out_error,    step->perfect, step->seconds};
     memcpy(row, values, sizeof values);
 }
 
 static psi_cluster_step step_from_row(const double row[FIELDS])
 {
     return (psi_cluster_step){.clusters = (size_t)row[0],
-                              .ignored = row[1],
-                              .agreement = row[2],
-                              .gap = row[3],
-                              .epsilon = row[4],
-                              .held_out_error = row[5],
-                              .perfect = row[6],
-                              .seconds = row[7]};
+                              .looked_at = (size_t)row[1],
+                              .ignored = row[2],
+                              .agreement = row[3],
+                              .gap = row[4],
+                              .epsilon = row[5],
+                              .held_out_error = row[6],
+                              .perfect = row[7],
+                              .seconds = row[8]};
 }
 
 static psi_status numbered(const psi_run *run, bool result, const char *format, size_t number,
@@ -340,7 +341,7 @@ done:
 }
 
 static psi_status load_steps(psi_run *run, const char *path, const int64_t *counters,
-                             size_t max_latent, refinement *at)
+                             size_t max_latent, size_t n_states, refinement *at)
 {
     psi_status status = PSI_OK;
     double *rows = NULL;
@@ -357,9 +358,13 @@ static psi_status load_steps(psi_run *run, const char *path, const int64_t *coun
     TRY(base_alloc_zero(run->ctx, max_latent + 2, sizeof *at->parent, &at->parent));
     memcpy(at->parent, parent, at->n_latent * sizeof *parent);
     for (size_t i = 0; i < n; i++) {
-        const double clusters = rows[i * FIELDS];
+        const double clusters = rows[i * FIELDS], looked_at = rows[i * FIELDS + 1];
         if (!(clusters >= 1.0 && clusters <= (double)(max_latent + 1))) {
             status = damaged(run, "a refinement does not have a number of clusters");
+            goto done;
+        }
+        if (!(looked_at >= 0.0 && looked_at <= (double)n_states)) {
+            status = damaged(run, "a refinement looked at more states than there are");
             goto done;
         }
         at->steps[i] = step_from_row(rows + i * FIELDS);
@@ -401,7 +406,7 @@ psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
     state->hot_rounds = (size_t)counters[HOT_ROUNDS];
     state->stable = counters[STABLE] != 0;
     TRY(load_passes(run, path, state->phases.passes));
-    TRY(load_steps(run, path, counters, max_latent, &state->refinement));
+    TRY(load_steps(run, path, counters, max_latent, problem->n_states, &state->refinement));
     TRY(load_refinement(run, problem, approximator, &state->refinement));
     TRY(load_best(run, path, problem, counters, numbers, &state->best));
 done:

@@ -197,6 +197,18 @@ static bool is_polished(const clustering_run *run)
     return run->options->smooth && strcmp(run->approximator.name, "table") != 0;
 }
 
+// Every how manieth episode refinements look at. What is hidden may be too rare for so few: where
+// something is, twice as many are looked at in the next round. Splitting cannot catch up with
+// states that it did not look at.
+static size_t stride_of(const clustering_run *run)
+{
+    const size_t subset = run->options->subset, n = run->problem.n_states;
+    if (subset == 0 || run->options->split || strcmp(run->approximator.name, "table") == 0)
+        return 1;
+    const size_t stride = (n + subset - 1) / subset;
+    return base_max(stride >> base_min(run->state.hot_rounds, 63), 1);
+}
+
 // One round: refine (from where the round before stopped), polish a copy, judge it.
 static psi_status run_round(clustering_run *run, round_result *out)
 {
@@ -220,6 +232,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
         .sf_alone = options->paper,
         .max_refinements = options->max_refinements,
         .max_latent_states = options->max_latent_states,
+        .stride = stride_of(run),
         .seed = seed_of(run, SEED_REFINE, 0),
         .watch = after_refinement,
         .user = run};

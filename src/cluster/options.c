@@ -27,6 +27,7 @@ psi_cluster_options psi_cluster_defaults(void)
                                  .max_refinements = 25,
                                  .max_rounds = 4,
                                  .max_latent_states = 1000,
+                                 .subset = 1 << 18,
                                  .hidden = 512,
                                  .head_steps = 500,
                                  .shift = 2,
@@ -38,6 +39,7 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
     *out = psi_cluster_defaults();
     out->paper = out->split = true;
     out->smooth = false;
+    out->subset = 0;
     out->max_rounds = 1;
     out->hidden = 1000;
     if (strcmp(task, "column-world") == 0) {

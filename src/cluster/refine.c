@@ -22,6 +22,8 @@ typedef struct refining {
     const cluster_approximator *approximator;
     const refine_options *options;
     refinement *result;
+    uint64_t *subset; // (n_subset) of the states, those that are looked at; NULL: all
+    size_t n_subset;
     char phase[48]; // the name of what is being done
 } refining;
 
@@ -83,40 +85,55 @@ static void spread_labels(const refining *run, const int32_t *of_state, int32_t 
     const cluster_problem *problem = run->problem;
     memset(labels, 0, problem->n_rows * sizeof *labels); // terminal
     for (size_t i = 0; i < problem->n_states; i++) labels[problem->states[i]] = of_state[i];
-    for (size_t e = 0; e < problem->data->n_episodes; e++) { // rows that are no observation at all
-        if (problem->data->final_missing[e] && !problem->data->terminated[e]) {
-            labels[problem->data->episode_offsets[e + 1] + e] = -1;
-        }
+    for (size_t e = 0; e < problem->data->n_episodes; e++) {
+        const uint64_t last = problem->data->episode_offsets[e + 1] + e;
+        const bool missing = problem->data->final_missing[e] && !problem->data->terminated[e];
+        // no observation at all, or a terminal one that would count for more than those looked at
+        if (missing || (run->subset && e % run->options->stride != 0)) labels[last] = -1;
     }
+}
+
+// The points that are looked at, clustered anew.
+static psi_status cover(refining *run, const psi_cover_points *points, const psi_cover_options *how,
+                        int32_t *of_state, size_t *n_latent)
+{
+    psi_status status = PSI_OK;
+    const int32_t first = run->problem->has_terminal ? 1 : 0;
+    cluster_members members = {.all = points, .point = run->subset};
+    psi_cover_points seen = *points;
+    psi_cover_result covered = {0};
+    if (run->subset) {
+        TRY(cluster_members_points(run->ctx, run->n_subset, &members, &seen));
+        for (size_t i = 0; i < points->n; i++) of_state[i] = -1;
+    }
+    TRY(psi_cover(run->ctx, &seen, how, &covered));
+    for (size_t i = 0; i < seen.n; i++) {
+        of_state[run->subset ? run->subset[i] : i] =
+            covered.labels[i] < 0 ? -1 : covered.labels[i] + first;
+    }
+    *n_latent = covered.n_clusters + (size_t)first;
+done:
+    psi_cover_free(run->ctx, &covered);
+    cluster_members_free(run->ctx, &members);
+    return status;
 }
 
 // Clusters the given points of all states anew, or, to split, those of every old cluster by itself.
 static psi_status construct(refining *run, const psi_cover_points *points, double epsilon,
                             int32_t *of_state, size_t *n_latent)
 {
-    psi_status status = PSI_OK;
     const refine_options *options = run->options;
-    const int32_t first = run->problem->has_terminal ? 1 : 0;
     const psi_cover_options how = {.epsilon = epsilon,
                                    .norm = options->norm,
                                    .filter = options->filter,
                                    .max_clusters = options->max_latent_states,
                                    .seed = options->seed + run->result->fits,
                                    .phase = part(run, "clustering")};
-    psi_cover_result covered = {0};
     if (!options->split || !run->result->labels) {
-        TRY(psi_cover(run->ctx, points, &how, &covered));
-        for (size_t i = 0; i < points->n; i++) {
-            of_state[i] = covered.labels[i] < 0 ? -1 : covered.labels[i] + first;
-        }
-        *n_latent = covered.n_clusters + (size_t)first;
-    } else {
-        TRY(cluster_split(run->ctx, points, &how, run->problem, run->result->labels,
-                          run->result->n_latent, of_state, n_latent));
+        return cover(run, points, &how, of_state, n_latent);
     }
-done:
-    psi_cover_free(run->ctx, &covered);
-    return status;
+    return cluster_split(run->ctx, points, &how, run->problem, run->result->labels,
+                         run->result->n_latent, of_state, n_latent);
 }
 
 // Puts the new labels in the place of the old ones; tells how far they agree and where every new
@@ -129,10 +146,11 @@ static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent,
     int32_t *labels = NULL;
     TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *labels, &labels));
     spread_labels(run, of_state, labels);
-    size_t ignored = 0;
-    for (size_t i = 0; i < run->problem->n_states; i++) ignored += of_state[i] < 0;
+    size_t labelled = 0;
+    for (size_t i = 0; i < run->problem->n_states; i++) labelled += of_state[i] >= 0;
     step->clusters = n_latent;
-    step->ignored = (double)ignored / (double)run->problem->n_states;
+    step->looked_at = run->subset ? run->n_subset : run->problem->n_states;
+    step->ignored = 1.0 - (double)labelled / (double)step->looked_at;
     if (result->labels) {
         TRY(cluster_compare(run->ctx, run->problem->n_rows, result->labels, result->n_latent,
                             labels, n_latent, &step->agreement, result->parent));
@@ -231,6 +249,12 @@ static psi_status tell(const refining *run)
                                result->n_steps, run->problem->n_rows, result->labels);
 }
 
+static void look_at_all(refining *run)
+{
+    base_free(run->ctx, run->subset);
+    run->subset = NULL;
+}
+
 // Equal clusterings: as many clusters, and nearly the same states in them. Or no progress: the most
 // clusters ever seen were seen PATIENCE refinements ago.
 static bool is_converged(const refinement *result)
@@ -245,6 +269,24 @@ static bool is_converged(const refinement *result)
         if (steps[i].clusters > steps[most_at].clusters) most_at = i;
     }
     return n - 1 - most_at >= PATIENCE;
+}
+
+// The states of every how manieth episode. Rarely, none of them has one: then all are looked at.
+static psi_status choose_subset(refining *run)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const psi_trajectories *data = problem->data;
+    const size_t stride = run->options->stride;
+    if (stride <= 1) return PSI_OK;
+    TRY(base_alloc(run->ctx, problem->n_states, sizeof *run->subset, &run->subset));
+    for (size_t i = 0, e = 0; i < problem->n_states; i++) {
+        while (problem->states[i] > data->episode_offsets[e + 1] + e) e++;
+        if (e % stride == 0) run->subset[run->n_subset++] = i;
+    }
+    if (run->n_subset == 0) look_at_all(run);
+done:
+    return status;
 }
 
 // A new run of refinements: every fit of every run has a seed of its own.
@@ -275,6 +317,7 @@ psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                     .approximator = approximator,
                     .options = options,
                     .result = result};
+    TRY(choose_subset(&run));
     if (!result->under_way) TRY(begin(&run));
     if (!result->labels) {
         TRY(reward_refinement(&run));
@@ -285,8 +328,14 @@ psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
         result->converged = is_converged(result);
         TRY(tell(&run));
     }
+    look_at_all(&run);
+    if (result->steps[result->n_steps - 1].looked_at < problem->n_states) {
+        TRY(successor_feature_refinement(&run));
+        TRY(tell(&run));
+    }
     result->under_way = false;
 done:
+    look_at_all(&run);
     return status;
 }
 

@@ -17,6 +17,7 @@ typedef struct refine_options {
     bool split;    // refine strictly inside the old clusters instead of anew
     bool sf_alone; // no reward beside the successor features
     size_t max_refinements, max_latent_states;
+    size_t stride; // every how manieth episode is looked at before the last refinement; 1: all
     uint64_t seed;
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
                         size_t n_observations, const int32_t *labels);

@@ -51,11 +51,12 @@ static psi_status write_step(psi_ctx *ctx, base_output *file, const psi_cluster_
     psi_status status = PSI_OK;
     char line[1024];
     json_t *object = json_pack(
-        "{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "refinement", (json_int_t)refinement,
-        "clusters", (json_int_t)step->clusters, "ignored_fraction", real_or_null(step->ignored),
-        "agreement", real_or_null(step->agreement), "gap", real_or_null(step->gap), "epsilon",
-        real_or_null(step->epsilon), "held_out_error", real_or_null(step->held_out_error),
-        "perfect", real_or_null(step->perfect), "seconds", real_or_null(step->seconds));
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "refinement", (json_int_t)refinement,
+        "clusters", (json_int_t)step->clusters, "looked_at", (json_int_t)step->looked_at,
+        "ignored_fraction", real_or_null(step->ignored), "agreement", real_or_null(step->agreement),
+        "gap", real_or_null(step->gap), "epsilon", real_or_null(step->epsilon), "held_out_error",
+        real_or_null(step->held_out_error), "perfect", real_or_null(step->perfect), "seconds",
+        real_or_null(step->seconds));
     TRY(base_json_made(ctx, object));
     const size_t size =
         json_dumpb(object, line, sizeof line - 1, JSON_COMPACT | JSON_REAL_PRECISION(17));
@@ -161,7 +162,7 @@ static json_t *manifest_options(const psi_cluster_options *options)
 {
     return json_pack(
         "{s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:s}",
+        "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:s, s:I}",
         "approximator", psi_approximator_name(options->approximator), "split", options->split,
         "smooth", options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma",
         options->gamma, "epsilon_reward", options->epsilon_reward, "epsilon_sf",
@@ -175,7 +176,7 @@ static json_t *manifest_options(const psi_cluster_options *options)
         "batch", (json_int_t)options->batch, "reward_epochs", (json_int_t)options->reward_epochs,
         "sf_epochs", (json_int_t)options->sf_epochs, "representation_epochs",
         (json_int_t)options->representation_epochs, "auxiliary", options->auxiliary, "fine_tune",
-        options->fine_tune, "cache", CACHES[options->cache]);
+        options->fine_tune, "cache", CACHES[options->cache], "subset", (json_int_t)options->subset);
 }
 
 static json_t *manifest_result(const psi_clustering *found)

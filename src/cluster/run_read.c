@@ -228,3 +228,71 @@ void psi_run_result_free(psi_ctx *ctx, psi_run_result *result)
     psi_net_free(ctx, result->representation);
     base_free(ctx, result);
 }
+
+// ---- the record of the refinements --------------------------------------------------------------
+
+enum { STEPS_LIMIT = 1 << 22, MAX_STEPS = 10000 }; // bytes, refinements
+
+static psi_status step_from_line(psi_ctx *ctx, const char *path, size_t number, const char *line,
+                                 size_t size, psi_cluster_step *step)
+{
+    json_t *object = NULL;
+    const psi_status status = base_json_parse(ctx, path, line, size, &object);
+    if (status != PSI_OK) return status;
+    const json_t *clusters = json_object_get(object, "clusters");
+    const json_t *looked_at = json_object_get(object, "looked_at");
+    const bool good = json_is_integer(clusters) && json_integer_value(clusters) >= 0 &&
+                      json_is_integer(looked_at) && json_integer_value(looked_at) >= 0;
+    if (good) {
+        *step = (psi_cluster_step){
+            .clusters = (size_t)json_integer_value(clusters),
+            .looked_at = (size_t)json_integer_value(looked_at),
+            .ignored = json_number_value(json_object_get(object, "ignored_fraction")),
+            .agreement = json_number_value(json_object_get(object, "agreement")),
+            .gap = json_number_value(json_object_get(object, "gap")),
+            .epsilon = json_number_value(json_object_get(object, "epsilon")),
+            .held_out_error = json_number_value(json_object_get(object, "held_out_error")),
+            .perfect = json_number_value(json_object_get(object, "perfect")),
+            .seconds = json_number_value(json_object_get(object, "seconds"))};
+    }
+    json_decref(object);
+    return good ? PSI_OK
+                : FAIL(ctx, PSI_EFORMAT,
+                       "%s: refinement %zu does not say how many clusters it has and how many "
+                       "states it looked at",
+                       path, number);
+}
+
+psi_status psi_run_steps(psi_ctx *ctx, const char *folder, size_t *n, psi_cluster_step **out)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL, *text = NULL;
+    psi_cluster_step *steps = NULL;
+    size_t size, lines = 0;
+    *n = 0;
+    *out = NULL;
+    TRY(base_join(ctx, folder, "refinements.jsonl", &path));
+    TRY(base_read_file(ctx, path, STEPS_LIMIT, &text, &size));
+    for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
+    lines = base_min(lines, MAX_STEPS);
+    TRY(base_alloc_zero(ctx, lines, sizeof *steps, &steps));
+    const char *line = text;
+    for (size_t i = 0; i < lines; i++) {
+        const char *end = memchr(line, '\n', size - (size_t)(line - text));
+        TRY(step_from_line(ctx, path, i + 1, line, (size_t)(end - line), &steps[i]));
+        line = end + 1;
+    }
+    *n = lines;
+    *out = steps;
+    steps = NULL;
+done:
+    base_free(ctx, steps);
+    base_free(ctx, text);
+    base_free(ctx, path);
+    return status;
+}
+
+void psi_run_steps_free(psi_ctx *ctx, psi_cluster_step *steps)
+{
+    base_free(ctx, steps);
+}

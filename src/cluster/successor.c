@@ -212,24 +212,34 @@ done:
     return status;
 }
 
-// The members of one old cluster, seen as points of their own.
-typedef struct member_points {
-    const psi_cover_points *all;
-    const uint64_t *state; // which points these are
-    uint64_t *rows;        // scratch
-} member_points;
-
 static psi_status members_fill(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n, float *out)
 {
-    const member_points *of = user;
+    const cluster_members *of = user;
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
-        for (size_t i = 0; i < count; i++) of->rows[i] = of->state[rows[begin + i]];
-        const psi_status status = of->all->fill(of->all->user, ctx, of->rows, count,
+        for (size_t i = 0; i < count; i++) of->block[i] = of->point[rows[begin + i]];
+        const psi_status status = of->all->fill(of->all->user, ctx, of->block, count,
                                                 out + begin * of->all->groups * of->all->width);
         if (status != PSI_OK) return status;
     }
     return PSI_OK;
+}
+
+psi_status cluster_members_points(psi_ctx *ctx, size_t n, cluster_members *members,
+                                  psi_cover_points *out)
+{
+    *out = *members->all;
+    out->n = n;
+    out->fill = members_fill;
+    out->user = members;
+    return members->block ? PSI_OK
+                          : base_alloc(ctx, BLOCK, sizeof *members->block, &members->block);
+}
+
+void cluster_members_free(psi_ctx *ctx, cluster_members *members)
+{
+    base_free(ctx, members->block);
+    members->block = NULL;
 }
 
 psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
@@ -238,11 +248,12 @@ psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
                          size_t *n_latent)
 {
     psi_status status = PSI_OK;
-    uint64_t *state = NULL, *rows = NULL;
+    uint64_t *state = NULL;
+    cluster_members inside = {.all = points};
     psi_cover_result covered = {0};
     *n_latent = problem->has_terminal;
     TRY(base_alloc(ctx, points->n, sizeof *state, &state));
-    TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
+    inside.point = state;
     for (size_t i = 0; i < points->n; i++) of_state[i] = -1;
     size_t done = 0; // points of clusters that were gone through
     base_progress progress = base_progress_start(ctx, options->phase, points->n);
@@ -252,8 +263,8 @@ psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
             if (labels[problem->states[i]] == (int32_t)k) state[n++] = i;
         }
         if (n == 0) continue;
-        member_points inside = {points, state, rows};
-        const psi_cover_points of = {n, points->groups, points->width, members_fill, &inside};
+        psi_cover_points of;
+        TRY(cluster_members_points(ctx, n, &inside, &of));
         psi_cover_options how = *options;
         how.filter = options->filter * (double)points->n / (double)n;
         how.phase = NULL; // each is but a part
@@ -269,7 +280,7 @@ psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
     base_progress_end(&progress, points->n);
 done:
     psi_cover_free(ctx, &covered);
-    base_free(ctx, rows);
+    cluster_members_free(ctx, &inside);
     base_free(ctx, state);
     return status;
 }

@@ -130,8 +130,9 @@ psi_status report_page_history(report_page *page)
 // ---- the slider's data --------------------------------------------------------------------------
 
 // For every cluster of a labelling: which cluster of another labelling most of its observations are
-// in. A vote per observation, counted in a table that is sparse in practice: the candidate is found
-// by Boyer and Moore's majority, which is right whenever there is a majority at all.
+// in, of those that are in one; −1 if none is. A vote per observation, counted in a table that is
+// sparse in practice: the candidate is found by Boyer and Moore's majority, which is right whenever
+// there is a majority at all.
 static void majority(size_t n, const int32_t *labels, const int32_t *other, size_t clusters,
                      int32_t *candidate, size_t *weight)
 {
@@ -140,7 +141,7 @@ static void majority(size_t n, const int32_t *labels, const int32_t *other, size
         weight[k] = 0;
     }
     for (size_t i = 0; i < n; i++) {
-        if (labels[i] < 0) continue;
+        if (labels[i] < 0 || other[i] < 0) continue;
         const size_t k = (size_t)labels[i];
         if (weight[k] == 0) candidate[k] = other[i];
         if (candidate[k] == other[i]) {
@@ -152,7 +153,7 @@ static void majority(size_t n, const int32_t *labels, const int32_t *other, size
 }
 
 static psi_status put_stage(report_page *page, const int32_t *labels, const int32_t *before,
-                            size_t clusters, const char *name)
+                            size_t clusters, const char *name, const psi_cluster_step *step)
 {
     psi_status status = PSI_OK;
     const report_run *run = page->run;
@@ -172,7 +173,13 @@ static psi_status put_stage(report_page *page, const int32_t *labels, const int3
             sizes[labels[i]]++;
         }
     }
-    report_putf(html, "{\"name\":\"%s\",\"ignored\":%zu,\"sizes\":[", name, ignored);
+    size_t looked_at = run->n_observations;
+    if (step && step->looked_at < looked_at) { // labels do not tell who was not looked at
+        looked_at = step->looked_at;
+        ignored = (size_t)llround(step->ignored * (double)looked_at);
+    }
+    report_putf(html, "{\"name\":\"%s\",\"looked_at\":%zu,\"ignored\":%zu,\"sizes\":[", name,
+                looked_at, ignored);
     for (size_t k = 0; k < clusters; k++) report_putf(html, "%s%zu", k ? "," : "", sizes[k]);
     report_put(html, "],\"from\":[");
     for (size_t k = 0; before && k < clusters; k++) {
@@ -249,11 +256,11 @@ psi_status report_page_stages(report_page *page)
         snprintf(name, sizeof name, "refinement %zu", i + 1);
         if (i > 0) report_put(html, ",\n");
         TRY(put_stage(page, run->levels[i], i > 0 ? run->levels[i - 1] : NULL,
-                      run->level_clusters[i], name));
+                      run->level_clusters[i], name, i < run->n_steps ? &run->steps[i] : NULL));
     }
     report_put(html, ",\n");
     TRY(put_stage(page, run->labels, run->levels[run->n_levels - 1], run->n_latent,
-                  run->finished ? "final" : "last"));
+                  run->finished ? "final" : "last", NULL));
     report_put(html, "]");
     TRY(put_points(page));
     report_put(html, "}</script>\n");

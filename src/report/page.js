@@ -115,7 +115,7 @@
       var order = stage.sizes.map(function (_, k) { return k; });
       order.sort(function (a, b) { return stage.to[a] - stage.to[b] || a - b; });
       var text = stage.name + ": " + stage.sizes.length + " latent states" +
-        (stage.ignored ? ", " + share(stage.ignored, data.n) + " of the observations ignored" : "");
+        (stage.ignored ? ", " + share(stage.ignored, stage.looked_at) + " of the observations ignored" : "");
       name.textContent = text;
       slider.setAttribute("aria-valuetext", text);
       strip.textContent = list.textContent = "";

@@ -18,7 +18,7 @@ void report_run_free(report_run *run)
     for (size_t i = 0; i < run->n_levels; i++) psi_array_free(ctx, run->levels[i]);
     base_free(ctx, run->levels);
     base_free(ctx, run->level_clusters);
-    base_free(ctx, run->steps);
+    psi_run_steps_free(ctx, run->steps);
     if (!run->finished) base_free(ctx, run->labels);
     psi_run_result_free(ctx, run->result);
     psi_mdp_free(ctx, run->counted);
@@ -49,55 +49,6 @@ const json_t *report_run_timing(const report_run *run, const char *member)
 const char *report_run_data_path(const report_run *run)
 {
     return json_string_value(report_run_get(run, "data", "path"));
-}
-
-static psi_status step_from_line(report_run *run, const char *path, const char *line, size_t size,
-                                 psi_cluster_step *step)
-{
-    json_t *object = NULL;
-    const psi_status status = base_json_parse(run->ctx, path, line, size, &object);
-    if (status != PSI_OK) return status;
-    const json_t *clusters = json_object_get(object, "clusters");
-    const bool good = json_is_integer(clusters) && json_integer_value(clusters) >= 0;
-    if (good) {
-        *step = (psi_cluster_step){
-            .clusters = (size_t)json_integer_value(clusters),
-            .ignored = json_number_value(json_object_get(object, "ignored_fraction")),
-            .agreement = json_number_value(json_object_get(object, "agreement")),
-            .gap = json_number_value(json_object_get(object, "gap")),
-            .epsilon = json_number_value(json_object_get(object, "epsilon")),
-            .held_out_error = json_number_value(json_object_get(object, "held_out_error")),
-            .perfect = json_number_value(json_object_get(object, "perfect")),
-            .seconds = json_number_value(json_object_get(object, "seconds"))};
-    }
-    json_decref(object);
-    return good ? PSI_OK
-                : FAIL(run->ctx, PSI_EFORMAT,
-                       "%s: refinement %zu does not say how many clusters "
-                       "it has",
-                       path, run->n_steps + 1);
-}
-
-static psi_status load_steps(report_run *run, const char *folder)
-{
-    psi_status status = PSI_OK;
-    char *path = NULL, *text = NULL;
-    size_t size, lines = 0;
-    TRY(base_join(run->ctx, folder, "refinements.jsonl", &path));
-    TRY(base_read_file(run->ctx, path, JSON_LIMIT, &text, &size));
-    for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
-    TRY(base_alloc_zero(run->ctx, base_min(lines, MAX_STEPS), sizeof *run->steps, &run->steps));
-    const char *line = text;
-    while (run->n_steps < lines && run->n_steps < MAX_STEPS) {
-        const char *end = memchr(line, '\n', size - (size_t)(line - text));
-        TRY(step_from_line(run, path, line, (size_t)(end - line), &run->steps[run->n_steps]));
-        run->n_steps++;
-        line = end + 1;
-    }
-done:
-    base_free(run->ctx, text);
-    base_free(run->ctx, path);
-    return status;
 }
 
 // Labels of one refinement: any number of observations where that is not known yet.
@@ -168,6 +119,7 @@ static psi_status count_steps(report_run *run)
         for (size_t i = 0; i < run->n_observations; i++) ignored += run->levels[level][i] < 0;
         run->steps[level] =
             (psi_cluster_step){.clusters = run->level_clusters[level],
+                               .looked_at = run->n_observations,
                                .ignored = (double)ignored / (double)run->n_observations,
                                .agreement = NAN,
                                .epsilon = NAN,
@@ -191,7 +143,7 @@ static psi_status load_finished(report_run *run)
     run->labels = result->labels;
     run->model = result->model;
     run->finished = true;
-    TRY(load_steps(run, run->folder));
+    TRY(psi_run_steps(run->ctx, run->folder, &run->n_steps, &run->steps));
     TRY(load_levels(run, run->folder));
 done:
     return status;
@@ -225,7 +177,7 @@ static psi_status load_interrupted(report_run *run)
     TRY(load_levels(run, from));
     const bool recorded = is_there(run->ctx, from, "refinements.jsonl", &status);
     TRY(status);
-    TRY(recorded ? load_steps(run, from) : count_steps(run));
+    TRY(recorded ? psi_run_steps(run->ctx, from, &run->n_steps, &run->steps) : count_steps(run));
     const size_t last = run->n_levels - 1;
     run->n_latent = run->level_clusters[last];
     TRY(base_alloc(run->ctx, run->n_observations, sizeof *run->labels, &run->labels));

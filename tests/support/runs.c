@@ -142,10 +142,11 @@ static void write_labels(psi_ctx *ctx, const char *folder, const made_up *run)
         snprintf(name, sizeof name, "clusters-%02zu.npy", r);
         assert_ok(ctx, psi_arrays_save(ctx, test_path(folder, name), &array, 1));
         fprintf(steps,
-                "{\"refinement\":%zu,\"clusters\":%zu,\"ignored_fraction\":0.0,\"agreement\":0.5,"
-                "\"gap\":0.7,\"epsilon\":0.5,\"held_out_error\":0.1,\"perfect\":0.9,"
+                "{\"refinement\":%zu,\"clusters\":%zu,\"looked_at\":%zu,"
+                "\"ignored_fraction\":0.0,\"agreement\":0.5,\"gap\":0.7,\"epsilon\":0.5,\"held_out_"
+                "error\":0.1,\"perfect\":0.9,"
                 "\"seconds\":0.25}\n",
-                r, clusters);
+                r, clusters, n);
     }
     assert_int_equal(fclose(steps), 0);
     base_free(ctx, coarse);

@@ -71,6 +71,36 @@ static void the_same_seed_gives_the_same_labels(void **state)
     psi_ctx_free(ctx);
 }
 
+// Refinements that look at a third of the episodes find what those that look at all of them find;
+// the last of each round looks at all, and nobody is left out in the end.
+static void a_subset_is_enough_to_refine(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 600, 5, NULL);
+    psi_cluster_options options = psi_cluster_defaults();
+    options.trunk_steps = 600;
+    options.representation_steps = 50;
+    options.subset = data->n_transitions / 3 + 1;
+    psi_clustering *found;
+    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+    test_assert_exact(ctx, data, found);
+    size_t whole = 0, part = 0;
+    const size_t all = found->steps[found->n_steps - 1].looked_at;
+    assert_in_range(all, data->n_transitions, data->n_observations);
+    for (size_t i = 0; i < found->n_steps; i++) {
+        const psi_cluster_step *step = &found->steps[i];
+        whole += step->looked_at == all;
+        part += 2 * step->looked_at < all;
+        assert_true(step->ignored >= 0.0 && step->ignored < 0.1);
+    }
+    assert_int_equal(whole, found->rounds);
+    assert_int_equal(whole + part, found->n_steps);
+    psi_clustering_free(ctx, found);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
 // Without fine-tuning the representation is the features' network with new heads: nothing below
 // them moves, and what it says is what the heads say.
 static void heads_alone_are_a_representation(void **state)
@@ -269,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_chain_with_one_action_counts_down),
         cmocka_unit_test(data_that_cannot_be_clustered_say_why),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(a_subset_is_enough_to_refine),
         cmocka_unit_test(heads_alone_are_a_representation),
         cmocka_unit_test(the_same_seed_gives_the_same_labels),
         cmocka_unit_test(a_run_folder_goes_out_and_in),
