@@ -108,6 +108,10 @@ done:
 psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
+    const char *key = NULL;
+    const cli_option options[] = {
+        {"key", 0, "NAME", CLI_TEXT, &key, "which entry of a Dict observation, if not the run's"},
+    };
     const cli_usage usage = {
         .name = "evaluate",
         .arguments = "RUN FILE",
@@ -115,7 +119,9 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         .text =
             "Refinement by refinement, and finally: on the data that the run was made from its\n"
             "labels are judged, on other data those that its networks give.",
-        .example = "psifold evaluate run points"};
+        .example = "psifold evaluate run points",
+        .options = options,
+        .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_run_result *run = NULL;
     psi_trajectories *data = NULL;
@@ -123,7 +129,7 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     bool own;
     json_t *errors = json_array();
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], key, &run, &data, &labels, &own));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
     for (size_t i = 1; own && i <= run->n_refinements; i++) {
         TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
@@ -148,9 +154,10 @@ done:
 psi_status cli_assign(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    const char *output = NULL;
+    const char *output = NULL, *key = NULL;
     const cli_option options[] = {
         {"output", 'o', "FILE", CLI_TEXT, &output, "the .npy to write: one int32 an observation"},
+        {"key", 0, "NAME", CLI_TEXT, &key, "which entry of a Dict observation, if not the run's"},
     };
     const cli_usage usage = {.name = "assign",
                              .arguments = "RUN FILE",
@@ -169,7 +176,7 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
         status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
         goto done;
     }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], key, &run, &data, &labels, &own));
     const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
     TRY(psi_arrays_save(cli->ctx, output, &array, 1));
     cli_print(cli, "%s: latent states of %zu observations", output, data->n_observations);

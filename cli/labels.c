@@ -28,13 +28,14 @@ static psi_status ask_network(cli_call *cli, const psi_run_result *run,
 }
 
 psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *data_path,
-                           psi_run_result **run, psi_trajectories **data, int32_t **labels,
-                           bool *own)
+                           const char *key, psi_run_result **run, psi_trajectories **data,
+                           int32_t **labels, bool *own)
 {
     psi_status status = PSI_OK;
     psi_fingerprint fingerprint;
     TRY(psi_run_load(cli->ctx, run_folder, run));
-    TRY(psi_trajectories_read(cli->ctx, data_path, NULL, data));
+    const psi_read_options reading = {.observation_key = key ? key : (*run)->observation_key};
+    TRY(psi_trajectories_read(cli->ctx, data_path, &reading, data));
     if ((*data)->n_actions != (*run)->n_actions) {
         status = FAIL(cli->ctx, PSI_ESHAPE, "the run knows %zu actions, %s has %zu",
                       (*run)->n_actions, data_path, (*data)->n_actions);

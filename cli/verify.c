@@ -56,6 +56,10 @@ json_t *cli_certificate_json(const psi_certificate *certificate)
 psi_status cli_verify(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
+    const char *key = NULL;
+    const cli_option options[] = {
+        {"key", 0, "NAME", CLI_TEXT, &key, "which entry of a Dict observation, if not the run's"},
+    };
     const cli_usage usage = {
         .name = "verify",
         .arguments = "RUN FILE",
@@ -63,7 +67,9 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
         .text =
             "For every latent state and action, compares rewards and successor features in FILE\n"
             "with the run's latent model (Definition 2 of the paper).",
-        .example = "psifold verify run fresh"};
+        .example = "psifold verify run fresh",
+        .options = options,
+        .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_run_result *run = NULL;
     psi_trajectories *data = NULL;
@@ -71,7 +77,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     int32_t *labels = NULL;
     bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], key, &run, &data, &labels, &own));
     const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));

@@ -281,6 +281,7 @@ typedef struct psi_run_result {
     size_t n_latent, n_actions, n_observations, n_refinements;
     bool has_terminal;
     psi_fingerprint fingerprint; // of the data it was made from
+    char *observation_key;       // the entry of their Dict observation; or NULL
     double gamma, epsilon_reward, epsilon_sf;
     int32_t *labels;         // (n_observations)
     psi_mdp *model;          // {w_a, M_a}

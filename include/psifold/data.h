@@ -59,6 +59,7 @@ typedef struct psi_trajectories {
     const uint8_t *final_missing; // (E) the file has no last observation: that row repeats the one
                                   // before it and must not be looked at
     const int32_t *latent_states; // (N + E) the true latent states, for evaluation only; or NULL
+    const char *observation_key;  // the entry of a Dict observation that was asked for; or NULL
 } psi_trajectories;
 
 // The row of the observation in which transition t of episode e starts; the next row follows it.

@@ -206,10 +206,11 @@ static json_t *manifest_certificate(const psi_certificate *certificate)
 static json_t *manifest_data(const char *path, const psi_trajectories *data,
                              const psi_fingerprint *fingerprint)
 {
-    return json_pack("{s:s*, s:s, s:I, s:I, s:I, s:I}", "path", path, "fingerprint",
-                     fingerprint->hex, "episodes", (json_int_t)data->n_episodes, "transitions",
-                     (json_int_t)data->n_transitions, "observations",
-                     (json_int_t)data->n_observations, "n_actions", (json_int_t)data->n_actions);
+    return json_pack("{s:s*, s:s*, s:s, s:I, s:I, s:I, s:I}", "path", path, "observation_key",
+                     data->observation_key, "fingerprint", fingerprint->hex, "episodes",
+                     (json_int_t)data->n_episodes, "transitions", (json_int_t)data->n_transitions,
+                     "observations", (json_int_t)data->n_observations, "n_actions",
+                     (json_int_t)data->n_actions);
 }
 
 static json_t *manifest_phases(const psi_clustering *found)

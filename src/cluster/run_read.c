@@ -71,6 +71,8 @@ static psi_status load_manifest(psi_ctx *ctx, const char *folder, psi_run_result
         goto done;
     }
     memcpy(out->fingerprint.hex, fingerprint, sizeof out->fingerprint.hex);
+    const char *key = json_string_value(json_object_get(data, "observation_key"));
+    if (key) TRY(base_copy_text(ctx, key, &out->observation_key));
     out->gamma = json_number_value(json_object_get(found, "gamma"));
     out->epsilon_reward = json_number_value(json_object_get(found, "epsilon_reward"));
     out->epsilon_sf = json_number_value(json_object_get(found, "epsilon_sf"));
@@ -223,6 +225,7 @@ done:
 void psi_run_result_free(psi_ctx *ctx, psi_run_result *result)
 {
     if (!result) return;
+    base_free(ctx, result->observation_key);
     psi_array_free(ctx, result->labels);
     psi_mdp_free(ctx, result->model);
     psi_net_free(ctx, result->representation);

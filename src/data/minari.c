@@ -313,6 +313,10 @@ psi_status data_read_minari(psi_ctx *ctx, data_archive *archive, const char *met
     } else {
         data_set_count_actions(ctx, reader.set);
     }
+    if (observation_key) {
+        TRY(base_copy_text(ctx, observation_key, &reader.set->observation_key));
+        reader.set->view.observation_key = reader.set->observation_key;
+    }
     status = data_source_finish(ctx, reader.source, &observations);
     reader.source = NULL;
     if (status != PSI_OK) goto done;

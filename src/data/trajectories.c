@@ -27,6 +27,7 @@ void data_set_free(psi_ctx *ctx, data_set *set)
 {
     if (!set) return;
     psi_observations_free(ctx, set->view.observations);
+    base_free(ctx, set->observation_key);
     base_free(ctx, set->latent_states);
     base_free(ctx, set->final_missing);
     base_free(ctx, set->truncated);

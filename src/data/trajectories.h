@@ -18,6 +18,7 @@ typedef struct data_set {
     uint64_t *episode_offsets;
     uint8_t *terminated, *truncated, *final_missing;
     int32_t *latent_states;
+    char *observation_key;
     size_t step_room, episode_room, latent_room;
     size_t n_findings;
     char finding[DATA_FINDINGS][DATA_FINDING_BYTES]; // what a reader had to put right

@@ -55,7 +55,9 @@ static psi_status open_data(report_page *page)
                    !(S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))) {
         return no_data(page, "the data are no longer where they were when the run was made");
     }
-    const psi_read_options reading = {.observation_key = page->options->observation_key};
+    const char *key = page->options->observation_key;
+    const psi_read_options reading = {
+        .observation_key = key || !page->run->finished ? key : page->run->result->observation_key};
     psi_status status = psi_trajectories_read(page->ctx, page->data_path, &reading, &page->data);
     if (status != PSI_OK) {
         if (named || status == PSI_ENOMEM || status == PSI_ECANCELLED) return status;

@@ -1,5 +1,8 @@
 """The real minari package reads what psifold writes, and psifold what minari writes."""
 import io
+import json
+import os
+import subprocess
 
 import gymnasium as gym
 import h5py
@@ -193,6 +196,58 @@ def test_dict_observations_need_a_choice(tool, datasets):
     check(arrays, data, observations=lambda e: e.observations["inner"]["position"])
     tool.refuse(path, "PSI_EUSAGE", "image", "inner/position")
     tool.refuse(path, "PSI_EUSAGE", "image", "inner/position", options=["colour"])
+
+
+def test_a_run_remembers_the_choice(tool, datasets):
+    """A walk along five cells, the last of them terminal: clustered by one entry of a Dict, and
+    read again by commands that are not told which."""
+    rng = np.random.default_rng(9)
+    made = []
+    for _ in range(200):
+        cells, actions = [0], []
+        while cells[-1] < 4:
+            actions.append(np.int64(rng.integers(2)))
+            cells.append(max(0, cells[-1] + (1 if actions[-1] else -1)))
+        T = len(actions)
+        made.append(
+            EpisodeBuffer(
+                observations={
+                    "cell": [np.int64(cell) for cell in cells],
+                    "noise": [rng.random(2) for _ in cells],
+                },
+                actions=actions,
+                rewards=[0.0] * (T - 1) + [1.0],
+                terminations=[False] * (T - 1) + [True],
+                truncations=[False] * T,
+                infos={},
+            )
+        )
+    written(made, Dict(cell=Discrete(5), noise=Box(0, 1, (2,), np.float64)), Discrete(2))
+    path, run = datasets / "test/made-v0", tool.folder / "run"
+
+    def psifold(*arguments):
+        done = subprocess.run(
+            [os.environ["PSIFOLD"], *map(str, arguments)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    psifold("cluster", path, "--key", "cell", "-o", run, "-q")
+    assert json.loads((run / "manifest.json").read_text())["data"]["observation_key"] == "cell"
+    found = json.loads(psifold("evaluate", run, path, "--json"))
+    assert found["latent_states"] == 5
+    assert found["sequence_error"]["mean"] < 1e-6
+    psifold("verify", run, path)
+    psifold("assign", run, path, "-o", tool.folder / "labels.npy")
+    labels = np.load(tool.folder / "labels.npy")
+    cells = np.concatenate([episode.observations["cell"] for episode in made])
+    assert len(set(zip(labels.tolist(), cells.tolist()))) == 5
+    psifold("report", run, "-o", tool.folder / "report.html")
+    assert "cannot be read" not in (tool.folder / "report.html").read_text()
+    refused = subprocess.run(
+        [os.environ["PSIFOLD"], "evaluate", run, path, "--key", "noise"], capture_output=True
+    )
+    assert refused.returncode != 0
 
 
 def test_tuple_observations(tool, datasets):
