@@ -169,21 +169,6 @@ done:
     return status;
 }
 
-static psi_paths paths_of(const psi_trajectories *data, const int32_t *labels, size_t n_latent,
-                          bool has_terminal)
-{
-    return (psi_paths){.n_episodes = data->n_episodes,
-                       .n_transitions = data->n_transitions,
-                       .n_actions = data->n_actions,
-                       .n_latent = n_latent,
-                       .has_terminal = has_terminal,
-                       .labels = labels,
-                       .actions = data->actions,
-                       .rewards = data->rewards,
-                       .episode_offsets = data->episode_offsets,
-                       .terminated = data->terminated};
-}
-
 static psi_status judge_stage(psi_ctx *ctx, const psi_stages *stages, size_t stage,
                               const features *training, const features *first, bool has_terminal,
                               double *errors, psi_sequence_error *summary)
@@ -199,13 +184,13 @@ static psi_status judge_stage(psi_ctx *ctx, const psi_stages *stages, size_t sta
     for (size_t i = 0; i < data->n_observations; i++) {
         if (labels[i] >= 0) n_latent = base_max(n_latent, (size_t)labels[i] + 1);
     }
-    const psi_paths paths = paths_of(data, labels, n_latent, has_terminal);
+    const psi_paths paths = psi_trajectories_paths(data, labels, n_latent, has_terminal);
     TRY(psi_counts_new(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &model));
     TRY(train_head(ctx, stages, training, labels, n_latent, stages->seed + stage, &head));
     TRY(base_alloc(ctx, stages->test->n_observations, sizeof *said, &said));
     TRY(label_test(ctx, stages->test, head, first, n_latent, has_terminal, said));
-    const psi_paths judged = paths_of(stages->test, said, n_latent, has_terminal);
+    const psi_paths judged = psi_trajectories_paths(stages->test, said, n_latent, has_terminal);
     TRY(psi_sequence_errors(ctx, model, &judged, NULL, PSI_ROLLOUT_SOFT, errors, summary));
 done:
     base_free(ctx, said);
