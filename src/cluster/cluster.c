@@ -24,7 +24,8 @@
 // followed by one that looks closer.
 static const double KICKS[] = {0.0, 0.45, 0.27, 0.16, 0.1};
 static const double SAME = 0.985;
-enum { MOST_ACTIONS = 1024 }; // with a head for each
+static const double MISFIT = 0.5; // nats per step by which states that fit nowhere surprise
+enum { MOST_ACTIONS = 1024 };     // with a head for each
 
 typedef struct clustering_run {
     psi_ctx *ctx;
@@ -217,6 +218,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
     const size_t n = run->problem.n_rows, round = run->state.round;
     const size_t last_kick = sizeof KICKS / sizeof KICKS[0] - 1;
     const double spacing = run->problem.rewards.spacing;
+    double misfit;
     // what is still hidden may be too rare for the filter
     const double filter =
         options->filter / (double)((size_t)1 << base_min(run->state.hot_rounds, 8));
@@ -259,6 +261,10 @@ static psi_status run_round(clustering_run *run, round_result *out)
     cluster_phases_turn_to(phases, PHASE_HIDDEN);
     TRY(cluster_judge_split(run->ctx, &run->problem, &run->approximator, out->labels, out->n_latent,
                             seed_of(run, SEED_JUDGE, round), &out->test));
+    TRY(cluster_judge_homes(run->ctx, &run->problem, refined->labels, out->labels, out->n_latent,
+                            &misfit));
+    out->misfit = misfit > MISFIT;
+    out->test.hot |= out->misfit;
 done:
     cluster_phases_turn_to(phases, PHASE_REST);
     return status;
@@ -299,7 +305,7 @@ static psi_status find_latent_states(clustering_run *run)
             TRY(cluster_compare(run->ctx, run->problem.n_rows, best->labels, best->n_latent,
                                 now.labels, now.n_latent, &agreement, parent));
         }
-        state->hot_rounds += now.test.hot;
+        state->hot_rounds += now.misfit ? 2 : now.test.hot;
         state->stable = agreement > SAME || (exact && now.converged && !now.test.hot);
         if (is_better(&now, best)) {
             const round_result swap = *best;

@@ -15,7 +15,7 @@ static const double HOT_CLUSTER = 0.03, HOT_MEAN = 0.01; // nats per step
 static const double DOUBT = 1.0; // standard errors that a cluster's gain must exceed them by …
 static const double DOUBT_OF_PAST = 3.0; // … where it comes from all transitions, not a tenth
 static const double PRIOR = 5.0; // transitions that what the label says is worth, beside a past's
-enum { BLOCK = 4096 };
+enum { BLOCK = 4096, FEW = 20 };
 
 // How often (key, action) was followed by each class: dense, (n_keys, A, n_classes).
 typedef struct frequencies {
@@ -118,6 +118,69 @@ done:
     frequency_free(ctx, &reward_finer);
     frequency_free(ctx, &next_coarser);
     frequency_free(ctx, &next_finer);
+    return status;
+}
+
+// What one more of `class` is worth to a row of `total` (this one not counted) over `usual`, the
+// probability that it leans towards where it has few.
+static double own_gain(double count, double total, double usual)
+{
+    return log((count - 1.0 + PRIOR * usual) / (total - 1.0 + PRIOR) / usual);
+}
+
+// Adds to gain[j], for all j, what class is worth to row (k, a) of f over that of k and j together.
+static void add_apart(const frequencies *f, size_t n_keys, int32_t k, int32_t a, int32_t class,
+                      double *gain)
+{
+    const size_t row = (size_t)k * f->n_actions + (size_t)a;
+    const double count = f->count[row * f->n_classes + (size_t) class], total = f->total[row];
+    for (size_t j = 0; j < n_keys; j++) {
+        const size_t other = j * f->n_actions + (size_t)a;
+        const double together =
+            (count + f->count[other * f->n_classes + (size_t) class]) / (total + f->total[other]);
+        gain[j] += own_gain(count, total, together);
+    }
+}
+
+psi_status cluster_judge_apart(psi_ctx *ctx, const cluster_problem *problem, const int32_t *said,
+                               size_t n_latent, double *gain)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    frequencies next = {0}, reward = {0};
+    double *visits = NULL;
+    TRY(frequency_new(ctx, n_latent, data->n_actions, n_latent, &next));
+    TRY(frequency_new(ctx, n_latent, data->n_actions, problem->rewards.n, &reward));
+    TRY(base_alloc_zero(ctx, n_latent, sizeof *visits, &visits));
+    memset(gain, 0, n_latent * n_latent * sizeof *gain);
+    for (int pass = 0; pass < 2; pass++) { // first count, then compare
+        for (size_t t = 0; t < data->n_transitions; t++) {
+            const uint64_t row = problem->row[t];
+            const int32_t k = said[row], to = said[row + 1], a = data->actions[t];
+            if (!problem->held_out[t] || k < 0 || to < 0) continue;
+            if (pass == 0) {
+                frequency_add(&next, k, a, to);
+                frequency_add(&reward, k, a, problem->rewards.of[t]);
+                visits[k] += 1.0;
+            } else {
+                add_apart(&next, n_latent, k, a, to, gain + (size_t)k * n_latent);
+                add_apart(&reward, n_latent, k, a, problem->rewards.of[t],
+                          gain + (size_t)k * n_latent);
+            }
+        }
+        TRY(base_cancelled(ctx));
+    }
+    for (size_t i = 0; i < n_latent; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            const bool enough = i != j && visits[i] >= FEW && visits[j] >= FEW;
+            const double both = gain[i * n_latent + j] + gain[j * n_latent + i];
+            gain[i * n_latent + j] = gain[j * n_latent + i] = enough ? both : HUGE_VAL;
+        }
+    }
+done:
+    base_free(ctx, visits);
+    frequency_free(ctx, &reward);
+    frequency_free(ctx, &next);
     return status;
 }
 
@@ -277,13 +340,11 @@ static psi_status add_gains_of_past(psi_ctx *ctx, const cluster_problem *problem
         for (end = begin; end < n && with[end].past == with[begin].past; end++) {
             count[target[with[end].transition]] += 1.0;
         }
-        const double others = (double)(end - begin) - 1.0;
         for (size_t i = begin; i < end; i++) {
             const uint64_t t = with[i].transition;
             const double usual =
                 frequency_log(&of_labels, labels[problem->row[t]], data->actions[t], target[t]);
-            const double seen = count[target[t]] - 1.0;
-            gains[t] += log((seen + PRIOR * exp(usual)) / (others + PRIOR)) - usual;
+            gains[t] += own_gain(count[target[t]], (double)(end - begin), exp(usual));
         }
         for (size_t i = begin; i < end; i++) count[target[with[i].transition]] = 0.0;
         TRY(base_cancelled(ctx));
@@ -369,5 +430,52 @@ psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
 done:
     for (size_t i = 0; i < EXPERTS; i++) base_free(ctx, gains.each[i]);
     base_free(ctx, next);
+    return status;
+}
+
+// ---- the homes of those who had none ------------------------------------------------------------
+
+psi_status cluster_judge_homes(psi_ctx *ctx, const cluster_problem *problem, const int32_t *before,
+                               const int32_t *after, size_t n_latent, double *misfit)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    const size_t actions = data->n_actions, classes = problem->rewards.n;
+    frequencies next = {0}, reward = {0};
+    double *usual = NULL; // (n_latent, A) mean surprise of the others' transitions
+    double n = 0.0, sum = 0.0, square = 0.0;
+    *misfit = 0.0;
+    TRY(frequency_new(ctx, n_latent, actions, n_latent, &next));
+    TRY(frequency_new(ctx, n_latent, actions, classes, &reward));
+    TRY(base_alloc_zero(ctx, n_latent * actions, sizeof *usual, &usual));
+    for (int pass = 0; pass < 3; pass++) { // count the others, their surprises, compare
+        for (size_t t = 0; t < data->n_transitions; t++) {
+            const uint64_t row = problem->row[t];
+            const int32_t k = after[row], to = after[row + 1];
+            const int32_t a = data->actions[t], r = problem->rewards.of[t];
+            if (k < 0 || to < 0) continue;
+            const bool other = before[row] >= 0 && before[row + 1] >= 0;
+            const size_t pair = (size_t)k * actions + (size_t)a;
+            if (pass == 0 && other) {
+                frequency_add(&next, k, a, to);
+                frequency_add(&reward, k, a, r);
+            }
+            if (pass == 0 || next.total[pair] == 0.0) continue; // a pair that nobody else shows
+            const double surprise =
+                -frequency_log(&next, k, a, to) - frequency_log(&reward, k, a, r);
+            if (pass == 1 && other) usual[pair] += surprise / next.total[pair];
+            if (pass == 2 && !other) {
+                const double excess = surprise - usual[pair];
+                n += 1.0;
+                sum += excess;
+                square += excess * excess;
+            }
+        }
+    }
+    if (n >= FEW) *misfit = sum / n - sqrt(fmax(square / n - sum / n * (sum / n), 0.0) / n);
+done:
+    base_free(ctx, usual);
+    frequency_free(ctx, &reward);
+    frequency_free(ctx, &next);
     return status;
 }

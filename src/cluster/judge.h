@@ -1,5 +1,6 @@
-// Two questions about a labelling: what does it lose against a finer one, and would a network that
-// sees the observations predict better than it does?
+// Questions about a labelling: what does it lose against a finer one, and gain over one in which
+// two of its clusters are one; would a network that sees the observations predict better than it
+// does; and do states that were in no cluster fit where they were put?
 #ifndef PSI_CLUSTER_JUDGE_H
 #define PSI_CLUSTER_JUDGE_H
 
@@ -13,6 +14,14 @@
 psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, const int32_t *finer,
                               size_t n_finer, const int32_t *coarser, size_t n_coarser,
                               double *lost);
+
+// What it gains, in nats, to tell clusters i and j apart: on held-out transitions out of either,
+// each predicted from the others with its own cluster's frequencies instead of those of both
+// together. said (n_rows) is what a classifier that has not seen these calls every state: what
+// happened to a state had no part in its label, as it has where labels follow from learnt or
+// smoothed outcomes. gain (K, K), symmetric; +∞ where too few are held out to tell.
+psi_status cluster_judge_apart(psi_ctx *ctx, const cluster_problem *problem, const int32_t *said,
+                               size_t n_latent, double *gain);
 
 typedef struct split_test {
     double mean;     // gain over all judged transitions, in nats per step
@@ -29,5 +38,12 @@ typedef struct split_test {
 psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
                                const cluster_approximator *approximator, const int32_t *labels,
                                size_t n_latent, uint64_t seed, split_test *out);
+
+// How much more surprising than others are the transitions out of and into states that `before`
+// had in no cluster (−1) and `after` has in one, to the model of all other transitions: nats per
+// step, less a standard error. A state too rare to be a cluster does not fit anywhere. 0 if there
+// are hardly any.
+psi_status cluster_judge_homes(psi_ctx *ctx, const cluster_problem *problem, const int32_t *before,
+                               const int32_t *after, size_t n_latent, double *misfit);
 
 #endif

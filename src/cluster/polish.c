@@ -13,6 +13,10 @@
 enum { TOP = 8, BLOCK = 4096, MOVED = 10000 }; // one state in so many may still be moving
 static const double KEEP = 0.9;         // a state whose label is less sure than this is ignored …
 static const double KEEP_AT_LAST = 0.5; // … but in the end more likely than not will do
+// What the network says of states that are in no cluster is wrong more often than it thinks: its
+// chance of being wrong about one, and the evidence for classes that are not among its TOP.
+static const double MISTAKEN = 1e-3;
+static const float ABSENT = -6.0f;
 static const double RECOGNISED = 0.5; // share of a cluster's states that the network must recognise
 
 typedef struct polishing {
@@ -26,6 +30,7 @@ typedef struct polishing {
 
     int32_t *top;      // (n_rows, TOP) the classes that the network finds likeliest …
     float *likelihood; // (n_rows, TOP) … and log p(class | observation) − log p(class)
+    int32_t *said;     // (n_rows) the class it finds most probable; terminal states are known
     double *recall;    // (max K) share of each cluster's states that it recognises
     polish_summary *summary;
     char phase[48]; // the name of what is being done
@@ -52,7 +57,7 @@ static void keep_top(const float *p, const double *log_prior, size_t k, int32_t 
 {
     size_t kept = 0;
     for (size_t c = 0; c < k; c++) {
-        const float value = (float)(log((double)p[c] + 1e-6) - log_prior[c]);
+        const float value = (float)(log((double)p[c] + MISTAKEN) - log_prior[c]);
         size_t at = kept < TOP ? kept++ : TOP;
         if (at == TOP) {
             if (value <= score[TOP - 1]) continue;
@@ -101,6 +106,7 @@ static psi_status classify(polishing *run)
             size_t best = 0;
             for (size_t c = 1; c < k; c++) best = p[i * k + c] > p[i * k + best] ? c : best;
             if (label >= 0 && (size_t)label == best) run->recall[label] += 1.0 / size[label];
+            run->said[rows[i]] = (int32_t)best;
             keep_top(p + i * k, log_prior, k, run->top + rows[i] * TOP,
                      run->likelihood + rows[i] * TOP);
         }
@@ -121,7 +127,7 @@ static psi_status smooth(polishing *run, const int32_t *labels, double keep, int
 {
     const psi_paths paths = cluster_paths(run->problem, labels, run->n_latent);
     const psi_emissions emissions = {
-        .per_row = TOP, .index = run->top, .log_likelihood = run->likelihood, .absent = -12.0f};
+        .per_row = TOP, .index = run->top, .log_likelihood = run->likelihood, .absent = ABSENT};
     psi_smooth_options options = psi_smooth_defaults();
     options.emissions = &emissions;
     options.keep = keep;
@@ -224,6 +230,56 @@ done:
     return status;
 }
 
+// Joins clusters i and j if each is the one that the other gains least from being told apart from,
+// and neither gains anything. Returns how many are left.
+static size_t join_pairs(const double *gain, size_t k, size_t first, int32_t *best, int32_t *name)
+{
+    int32_t next = 0;
+    for (size_t i = 0; i < k; i++) {
+        best[i] = -1;
+        for (size_t j = first; j < k && i >= first; j++) {
+            const double apart = gain[i * k + j];
+            if (apart > 0.0) continue;
+            if (best[i] < 0 || apart < gain[i * k + (size_t)best[i]]) best[i] = (int32_t)j;
+        }
+    }
+    for (size_t i = 0; i < k; i++) {
+        const int32_t other = best[i];
+        const bool joins = other >= 0 && other < (int32_t)i && best[other] == (int32_t)i;
+        name[i] = joins ? name[other] : next++;
+    }
+    return (size_t)next;
+}
+
+// Joins clusters that held-out transitions do not tell apart. A network that has learnt by heart
+// what happened puts states together by it; all that follows from such labels confirms them, but
+// for states that it has not seen.
+static psi_status merge_learnt_by_heart(polishing *run, size_t *merged)
+{
+    psi_status status = PSI_OK;
+    double *gain = NULL;
+    int32_t *name = NULL, *best = NULL;
+    *merged = 0;
+    if (run->problem->n_held_out == 0) return PSI_OK;
+    TRY(base_alloc(run->ctx, run->n_latent * run->n_latent, sizeof *gain, &gain));
+    TRY(base_alloc(run->ctx, run->n_latent, sizeof *name, &name));
+    TRY(base_alloc(run->ctx, run->n_latent, sizeof *best, &best));
+    for (size_t joined = 1; joined > 0; *merged += joined) {
+        TRY(cluster_judge_apart(run->ctx, run->problem, run->said, run->n_latent, gain));
+        const size_t left = join_pairs(gain, run->n_latent, run->problem->has_terminal, best, name);
+        joined = run->n_latent - left;
+        rename_clusters(run, name, run->labels);
+        rename_clusters(run, name, run->said);
+        run->n_latent = left;
+    }
+    run->summary->merged += *merged;
+done:
+    base_free(run->ctx, best);
+    base_free(run->ctx, name);
+    base_free(run->ctx, gain);
+    return status;
+}
+
 // Takes cluster k away, lets the trajectories say where its states belong, and stays with that if
 // they lose little by it.
 static psi_status try_without(polishing *run, size_t k, bool *gone)
@@ -316,7 +372,12 @@ psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, problem->n_rows, sizeof *run.trial, &run.trial));
     TRY(base_alloc(ctx, problem->n_rows, TOP * sizeof *run.top, &run.top));
     TRY(base_alloc_zero(ctx, problem->n_rows, TOP * sizeof *run.likelihood, &run.likelihood));
+    TRY(base_alloc(ctx, problem->n_rows, sizeof *run.said, &run.said));
     TRY(base_alloc(ctx, *n_latent, sizeof *run.recall, &run.recall));
+    for (size_t i = 0; i < problem->n_rows; i++) run.said[i] = -1;
+    for (size_t e = 0; e < problem->data->n_episodes; e++) {
+        if (problem->data->terminated[e]) run.said[problem->data->episode_offsets[e + 1] + e] = 0;
+    }
     for (size_t i = 0; i < problem->n_rows * TOP; i++) run.top[i] = -1;
     memcpy(before, labels, problem->n_rows * sizeof *before);
     summary->ignored_before = (double)count_ignored(&run, labels) / (double)problem->n_states;
@@ -329,6 +390,7 @@ psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
         memcpy(labels, run.trial, problem->n_rows * sizeof *labels);
         TRY(drop_small(&run, &dropped));
         if (dropped == 0) TRY(merge_equal(&run, &merged));
+        if (dropped + merged == 0) TRY(merge_learnt_by_heart(&run, &merged));
         if (dropped + merged == 0) TRY(drop_unrecognised(&run, &unrecognised));
         changed = dropped + merged + unrecognised > 0 || moved * MOVED > problem->n_states;
     }
@@ -341,6 +403,7 @@ psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
     *n_latent = run.n_latent;
 done:
     base_free(ctx, run.recall);
+    base_free(ctx, run.said);
     base_free(ctx, run.likelihood);
     base_free(ctx, run.top);
     base_free(ctx, run.trial);

@@ -5,6 +5,8 @@
 #include "base/random.h"
 #include "cluster/judge.h"
 
+#include <math.h>
+
 enum { EPISODES = 120, LENGTH = 60 };
 
 // A ring 0 … 3 with a side state: action 0 goes on, action 1 stays, except that it leads from 3 to
@@ -93,11 +95,76 @@ static void chance_is_no_loss(void **state)
     psi_ctx_free(ctx);
 }
 
+// Halves of a state gain nothing from being told apart, where what happened had no part in the
+// choice; different states do, and of a handful nothing is said.
+static void halves_are_one_and_states_are_not(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    int32_t states[EPISODES * (LENGTH + 1)], halves[EPISODES * (LENGTH + 1)];
+    psi_trajectories *data = ring(ctx, states);
+    cluster_problem problem;
+    double gain[11][11];
+    base_random random = base_random_stream(5, 0, 0);
+    assert_ok(ctx, cluster_problem_new(ctx, data, 0, &problem));
+    assert_true(problem.n_held_out > 500);
+    for (size_t i = 0; i < problem.n_rows; i++) {
+        halves[i] = states[i] + (base_random_below(&random, 2) == 0 ? 5 : 0);
+        if (i % 1000 == 0) halves[i] = 10;
+    }
+    assert_ok(ctx, cluster_judge_apart(ctx, &problem, halves, 11, &gain[0][0]));
+    for (size_t i = 0; i < 10; i++) {
+        for (size_t j = 0; j < 10; j++) {
+            assert_true(gain[i][j] == gain[j][i]);
+            if (i == j) continue;
+            if (i % 5 == j % 5) {
+                assert_true(gain[i][j] <= 0.0);
+            } else {
+                assert_true(gain[i][j] > 5.0);
+            }
+        }
+        assert_true(gain[i][i] == HUGE_VAL && gain[i][10] == HUGE_VAL);
+    }
+    cluster_problem_free(ctx, &problem);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+// Some states in no cluster: put where they belong they surprise nobody, state 4 put into state 1
+// does.
+static void a_state_too_rare_fits_nowhere(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    int32_t states[EPISODES * (LENGTH + 1)], before[EPISODES * (LENGTH + 1)];
+    int32_t after[EPISODES * (LENGTH + 1)];
+    psi_trajectories *data = ring(ctx, states);
+    cluster_problem problem;
+    double misfit;
+    assert_ok(ctx, cluster_problem_new(ctx, data, 0, &problem));
+    for (size_t i = 0; i < problem.n_rows; i++) before[i] = i % 7 == 0 ? -1 : states[i];
+    assert_ok(ctx, cluster_judge_homes(ctx, &problem, before, states, 5, &misfit));
+    assert_true(misfit < 0.05);
+    for (size_t i = 0; i < problem.n_rows; i++) {
+        before[i] = states[i] == 4 ? -1 : states[i];
+        after[i] = states[i] == 4 ? 1 : states[i];
+    }
+    assert_ok(ctx, cluster_judge_homes(ctx, &problem, before, after, 4, &misfit));
+    assert_true(misfit > 1.0);
+    assert_ok(ctx, cluster_judge_homes(ctx, &problem, states, states, 5, &misfit));
+    assert_true(misfit == 0.0);
+    cluster_problem_free(ctx, &problem);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_hidden_is_remembered),
         cmocka_unit_test(chance_is_no_loss),
+        cmocka_unit_test(halves_are_one_and_states_are_not),
+        cmocka_unit_test(a_state_too_rare_fits_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
