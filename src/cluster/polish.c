@@ -340,17 +340,25 @@ static psi_status drop_unrecognised(polishing *run, size_t *dropped)
 }
 
 // States that are still ignored get the label that trajectory and network together find likelier
-// than all others.
+// than all others; so do states that the network calls by another name than their label.
 static psi_status give_homes(polishing *run)
 {
     psi_status status = PSI_OK;
+    int32_t *agreed = NULL;
+    TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *agreed, &agreed));
     TRY(classify(run));
-    TRY(smooth(run, run->labels, KEEP_AT_LAST, run->trial));
+    memcpy(agreed, run->labels, run->problem->n_rows * sizeof *agreed);
     for (size_t i = 0; i < run->problem->n_states; i++) {
         const uint64_t row = run->problem->states[i];
-        if (run->labels[row] < 0) run->labels[row] = run->trial[row];
+        if (agreed[row] != run->said[row]) agreed[row] = -1;
+    }
+    TRY(smooth(run, agreed, KEEP_AT_LAST, run->trial));
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const uint64_t row = run->problem->states[i];
+        if (agreed[row] < 0 && run->trial[row] >= 0) run->labels[row] = run->trial[row];
     }
 done:
+    base_free(run->ctx, agreed);
     return status;
 }
 
