@@ -26,7 +26,7 @@ enum {
     BEST_CONVERGED,
     COUNTERS
 };
-enum { BEST_MEAN, BEST_LARGEST, BEST_SMOOTHED, NUMBERS };
+enum { BEST_MEAN, BEST_LARGEST, BEST_HIDDEN, BEST_SMOOTHED, NUMBERS };
 enum { FIELDS = 9, MOST_STEPS = 1 << 20 }; // FIELDS of a step, a row of "steps"
 
 static void step_to_row(const psi_cluster_step *step, double row[FIELDS])
@@ -106,6 +106,7 @@ static psi_status save_state(psi_run *run, const cluster_problem *problem, const
     };
     const double numbers[NUMBERS] = {[BEST_MEAN] = best->test.mean,
                                      [BEST_LARGEST] = best->test.largest,
+                                     [BEST_HIDDEN] = best->test.hidden,
                                      [BEST_SMOOTHED] = best->smoothed};
     int64_t passes[PHASES];
     passes_to_array(&state->phases, passes);
@@ -295,6 +296,7 @@ static psi_status load_best(psi_run *run, const char *path, const cluster_proble
     best->smoothed = numbers[BEST_SMOOTHED];
     best->test = (split_test){.mean = numbers[BEST_MEAN],
                               .largest = numbers[BEST_LARGEST],
+                              .hidden = numbers[BEST_HIDDEN],
                               .cluster = (int32_t)counters[BEST_CLUSTER],
                               .hot = counters[BEST_HOT] != 0};
     TRY(load_array(run, path, "best", PSI_INT32, &(psi_shape){1, {problem->n_rows}},

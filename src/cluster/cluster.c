@@ -265,17 +265,19 @@ static psi_status run_round(clustering_run *run, round_result *out)
                             &misfit));
     out->misfit = misfit > MISFIT;
     out->test.hot |= out->misfit;
+    out->test.hidden = fmax(out->test.hidden, misfit / MISFIT);
 done:
     cluster_phases_turn_to(phases, PHASE_REST);
     return status;
 }
 
-// Is a better than b? What hides nothing comes first, then fewer latent states.
+// Is a, which was found later, better than b? What hides nothing comes first; then what hides
+// clearly less, or, if nothing is hidden, has fewer latent states.
 static bool is_better(const round_result *a, const round_result *b)
 {
     if (!b->labels) return true;
     if (a->test.hot != b->test.hot) return b->test.hot;
-    if (a->test.hot) return a->test.mean < b->test.mean;
+    if (a->test.hot) return a->test.hidden < 0.8 * b->test.hidden;
     return a->n_latent < b->n_latent;
 }
 

@@ -12,7 +12,7 @@
 
 static const double FLOOR = 1e-3; // of every probability, so that a surprise costs a finite amount
 static const double HOT_CLUSTER = 0.03, HOT_MEAN = 0.01; // nats per step
-static const double DOUBT = 1.0; // standard errors that a cluster's gain must exceed them by …
+static const double DOUBT = 2.0; // standard errors that a cluster's gain must exceed them by …
 static const double DOUBT_OF_PAST = 3.0; // … where it comes from all transitions, not a tenth
 static const double PRIOR = 5.0; // transitions that what the label says is worth, beside a past's
 enum { BLOCK = 4096, FEW = 20 };
@@ -388,7 +388,8 @@ static psi_status sum_gains(psi_ctx *ctx, const cluster_problem *problem, const 
             out->cluster = (int32_t)k;
         }
     }
-    out->hot = out->largest > HOT_CLUSTER || out->mean > HOT_MEAN;
+    out->hidden = fmax(out->largest / HOT_CLUSTER, out->mean / HOT_MEAN);
+    out->hot = out->hidden > 1.0;
 done:
     base_free(ctx, count);
     base_free(ctx, square);
@@ -427,6 +428,7 @@ psi_status cluster_judge_split(psi_ctx *ctx, const cluster_problem *problem,
             *out = of[i];
         }
     }
+    for (size_t i = 0; i < EXPERTS; i++) out->hidden = fmax(out->hidden, of[i].hidden);
 done:
     for (size_t i = 0; i < EXPERTS; i++) base_free(ctx, gains.each[i]);
     base_free(ctx, next);

@@ -27,7 +27,8 @@ typedef struct split_test {
     double mean;     // gain over all judged transitions, in nats per step
     double largest;  // gain of the cluster that gains most, less its standard error …
     int32_t cluster; // … and which one it is
-    bool hot;        // the labelling hides something that predicts what happens
+    double hidden;   // how much is: the larger of these two gains, in units of what is allowed
+    bool hot;        // hidden > 1: the labelling hides something that predicts what happens
 } split_test;
 
 // Gain of predictions that see the observation over the labelling's, on held-out transitions (on
