@@ -150,7 +150,7 @@ static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent,
     for (size_t i = 0; i < run->problem->n_states; i++) labelled += of_state[i] >= 0;
     step->clusters = n_latent;
     step->looked_at = run->subset ? run->n_subset : run->problem->n_states;
-    step->ignored = 1.0 - (double)labelled / (double)step->looked_at;
+    step->ignored = (double)(step->looked_at - labelled) / (double)step->looked_at;
     if (result->labels) {
         TRY(cluster_compare(run->ctx, run->problem->n_rows, result->labels, result->n_latent,
                             labels, n_latent, &step->agreement, result->parent));

@@ -244,13 +244,15 @@ static psi_status step_from_line(psi_ctx *ctx, const char *path, size_t number, 
     if (status != PSI_OK) return status;
     const json_t *clusters = json_object_get(object, "clusters");
     const json_t *looked_at = json_object_get(object, "looked_at");
+    const double ignored = json_number_value(json_object_get(object, "ignored_fraction"));
     const bool good = json_is_integer(clusters) && json_integer_value(clusters) >= 0 &&
-                      json_is_integer(looked_at) && json_integer_value(looked_at) >= 0;
+                      json_is_integer(looked_at) && json_integer_value(looked_at) >= 0 &&
+                      ignored >= 0.0 && ignored <= 1.0;
     if (good) {
         *step = (psi_cluster_step){
             .clusters = (size_t)json_integer_value(clusters),
             .looked_at = (size_t)json_integer_value(looked_at),
-            .ignored = json_number_value(json_object_get(object, "ignored_fraction")),
+            .ignored = ignored,
             .agreement = json_number_value(json_object_get(object, "agreement")),
             .gap = json_number_value(json_object_get(object, "gap")),
             .epsilon = json_number_value(json_object_get(object, "epsilon")),
@@ -261,8 +263,8 @@ static psi_status step_from_line(psi_ctx *ctx, const char *path, size_t number, 
     json_decref(object);
     return good ? PSI_OK
                 : FAIL(ctx, PSI_EFORMAT,
-                       "%s: refinement %zu does not say how many clusters it has and how many "
-                       "states it looked at",
+                       "%s: refinement %zu does not say how many clusters it has, how many "
+                       "states it looked at and which share of them it ignored",
                        path, number);
 }
 

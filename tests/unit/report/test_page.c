@@ -408,7 +408,8 @@ static void damaged_folders_are_refused_with_the_name_of_the_file(void **state)
             put_file(test_path(inner, "run/latent.npz"), "not an archive");
             expected = PSI_EFORMAT;
         } else if (i == 5) {
-            put_file(test_path(inner, "run/refinements.jsonl"), "{\"clusters\": \"many\"}\n");
+            put_file(test_path(inner, "run/refinements.jsonl"),
+                     "{\"clusters\": 2, \"looked_at\": 9, \"ignored_fraction\": 1e300}\n");
             expected = PSI_EFORMAT;
         } else if (i == 6) {
             put_file(test_path(inner, "run/manifest.json"), "[1, 2, 3]");
