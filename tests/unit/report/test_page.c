@@ -382,9 +382,10 @@ static void damaged_folders_are_refused_with_the_name_of_the_file(void **state)
     const size_t n = spec.episodes * (spec.length + 1);
     int32_t labels[20] = {0};
     const psi_array array = {"x", PSI_INT32, {1, {n}}, labels};
-    static const char *const damage[] = {"clusters.npy",   "clusters-02.npy", "clusters-01.npy",
-                                         "manifest.json",  "latent.npz",      "refinements.jsonl",
-                                         "manifest.json?", "steps",           "short"};
+    static const char *const damage[] = {"clusters.npy",     "clusters-02.npy", "clusters-01.npy",
+                                         "manifest.json",    "latent.npz",      "refinements.jsonl",
+                                         "manifest.json?",   "steps",           "short",
+                                         "refinements.jsonl"};
     for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
         char *inner = test_folder();
         test_made_up_run(ctx, inner, &spec);
@@ -419,6 +420,10 @@ static void damaged_folders_are_refused_with_the_name_of_the_file(void **state)
             assert_int_equal(unlink(test_path(inner, "run/refinements.jsonl")), 0);
             expected = PSI_EIO;
             names = "refinements.jsonl";
+        } else if (i == 9) {
+            put_file(test_path(inner, "run/refinements.jsonl"),
+                     "{\"clusters\": \"many\", \"looked_at\": 9, \"ignored_fraction\": 0}\n");
+            expected = PSI_EFORMAT;
         } else {
             const psi_array less = {"x", PSI_INT32, {1, {3}}, labels};
             assert_ok(ctx, psi_arrays_save(ctx, test_path(inner, "run/clusters-01.npy"), &less, 1));
