@@ -285,16 +285,19 @@ done:
 static psi_status try_without(polishing *run, size_t k, bool *gone)
 {
     psi_status status = PSI_OK;
-    int32_t *without = NULL;
+    const size_t n_top = run->problem->n_rows * TOP;
+    int32_t *without = NULL, *top = NULL;
     double *lost = NULL;
     *gone = false;
     TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *without, &without));
+    TRY(base_alloc(run->ctx, n_top, sizeof *top, &top));
     TRY(base_alloc(run->ctx, run->n_latent, sizeof *lost, &lost));
     for (size_t i = 0; i < run->problem->n_rows; i++) {
         const int32_t label = run->labels[i];
         without[i] = label == (int32_t)k ? -1 : label > (int32_t)k ? label - 1 : label;
     }
-    for (size_t i = 0; i < run->problem->n_rows * TOP; i++) { // nobody says k any more
+    memcpy(top, run->top, n_top * sizeof *top);
+    for (size_t i = 0; i < n_top; i++) { // nobody says k any more
         if (run->top[i] == (int32_t)k) run->top[i] = -1;
         if (run->top[i] > (int32_t)k) run->top[i]--;
     }
@@ -315,10 +318,11 @@ static psi_status try_without(polishing *run, size_t k, bool *gone)
         run->summary->dropped++;
     } else {
         run->n_latent++;
-        TRY(classify(run)); // what was said about k is needed again
+        memcpy(run->top, top, n_top * sizeof *top);
     }
 done:
     base_free(run->ctx, lost);
+    base_free(run->ctx, top);
     base_free(run->ctx, without);
     return status;
 }
