@@ -196,6 +196,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"norm", 0, "l2|l1", CLI_CHOICE, &norm, "norm of successor features"},
         {"auxiliary", 0, NULL, CLI_FLAG, &how.auxiliary,
          "features also learn to tell actions and what comes next; on unless --no-auxiliary"},
+        {"dropout", 0, NULL, CLI_FLAG, &how.dropout,
+         "heads learn from a random half of the features at a time; on unless --no-dropout"},
         {"fine-tune", 0, NULL, CLI_FLAG, &how.fine_tune,
          "at the end the whole network learns the latent states; on unless --no-fine-tune"},
         {"cache", 0, "auto|full|half", CLI_CHOICE, &cache,

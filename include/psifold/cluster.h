@@ -62,6 +62,7 @@ typedef struct psi_cluster_options {
     bool fine_tune;           // at the end the whole network learns the labels; false: its heads
     bool heads;               // keep heads of every refinement in the run folder
     bool auxiliary;           // features learn more than rewards: actions and what comes next
+    bool dropout;             // heads learn from a random half of the features at a time
     bool smooth;              // use what trajectories say about labels, beyond the paper
     psi_norm norm;            // of successor features
     psi_cache cache;          // precision of the features

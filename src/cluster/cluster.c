@@ -88,6 +88,7 @@ static psi_status use_heads(clustering_run *run, psi_net_kind kind)
                                      .cache = options->cache,
                                      .head_steps = options->head_steps,
                                      .head_batch = 512,
+                                     .dropout = options->dropout,
                                      .head_learning_rate = options->learning_rate,
                                      .seed = seed_of(run, SEED_TRUNK, 0)};
     if (options->trunk_steps == 0) run->network.trunk.steps = kind == PSI_NET_MLP ? 2000 : 1000;

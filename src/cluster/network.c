@@ -165,6 +165,31 @@ static void draw_batch(const cluster_samples *samples, head_training *training, 
     }
 }
 
+// A batch of rows of features, of which each loses half.
+typedef struct dropping {
+    float *inputs; // (batch, D)
+    size_t batch, d;
+    uint64_t seed, step;
+} dropping;
+
+static void drop_half(void *argument, int thread, int threads)
+{
+    const dropping *job = argument;
+    size_t begin, end;
+    base_slice(job->batch, thread, threads, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        float *z = job->inputs + i * job->d;
+        uint32_t bits[4];
+        for (size_t k = 0; k < job->d; k++) {
+            if (k % 128 == 0) {
+                base_random_block(job->seed, 0x64726f70, job->step * job->batch + i,
+                                  (uint32_t)(k / 128), bits);
+            }
+            z[k] *= (float)(2 * (bits[k / 32 % 4] >> k % 32 & 1)); // the mean stays what it was
+        }
+    }
+}
+
 static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samples,
                            const cluster_fit *start, const int32_t *parent, uint64_t seed,
                            cluster_fit **out)
@@ -197,6 +222,10 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
         base_random random = base_random_stream(seed, 0x68656164, step);
         draw_batch(samples, &training, &random, batch);
         cluster_features_gather(ctx, &state->cache, training.rows, batch, training.inputs);
+        if (options->dropout) {
+            dropping job = {training.inputs, batch, state->cache.d, seed, step};
+            base_team_run(base_ctx_team(ctx), drop_half, &job);
+        }
         double loss;
         TRY(psi_net_train_step(ctx, fit->head, fit->work, adam, training.inputs, &labels, batch,
                                psi_schedule_at(&schedule, step, options->head_steps), &loss));

@@ -14,6 +14,7 @@ typedef struct network_options {
     trunk_options trunk;
     psi_cache cache; // of the features
     size_t head_steps, head_batch;
+    bool dropout; // heads learn from a random half of the features at a time
     double head_learning_rate;
     uint64_t seed;
 } network_options;

@@ -20,6 +20,7 @@ psi_cluster_options psi_cluster_defaults(void)
 {
     return (psi_cluster_options){.smooth = true,
                                  .auxiliary = true,
+                                 .dropout = true,
                                  .heads = true,
                                  .fine_tune = true,
                                  .gamma = 0.5,

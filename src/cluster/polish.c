@@ -393,6 +393,7 @@ psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
     for (size_t i = 0; i < problem->n_rows * TOP; i++) run.top[i] = -1;
     memcpy(before, labels, problem->n_rows * sizeof *before);
     summary->ignored_before = (double)count_ignored(&run, labels) / (double)problem->n_states;
+    size_t moving = SIZE_MAX; // states that moved in the round before
     for (bool changed = true; changed && summary->rounds < options->max_rounds; summary->rounds++) {
         size_t dropped, merged = 0, unrecognised = 0, moved = 0;
         TRY(base_cancelled(ctx));
@@ -404,7 +405,10 @@ psi_status cluster_polish(psi_ctx *ctx, const cluster_problem *problem,
         if (dropped == 0) TRY(merge_equal(&run, &merged));
         if (dropped + merged == 0) TRY(merge_learnt_by_heart(&run, &merged));
         if (dropped + merged == 0) TRY(drop_unrecognised(&run, &unrecognised));
-        changed = dropped + merged + unrecognised > 0 || moved * MOVED > problem->n_states;
+        const bool fewer = dropped + merged + unrecognised > 0;
+        // a few that move to and fro never come to rest
+        changed = fewer || (moved * MOVED > problem->n_states && moved < moving);
+        moving = fewer ? SIZE_MAX : moved;
     }
     TRY(give_homes(&run));
     for (size_t i = 0; i < problem->n_states; i++) {

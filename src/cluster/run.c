@@ -162,7 +162,7 @@ static json_t *manifest_options(const psi_cluster_options *options)
 {
     return json_pack(
         "{s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:s, s:I}",
+        "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:I}",
         "approximator", psi_approximator_name(options->approximator), "split", options->split,
         "smooth", options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma",
         options->gamma, "epsilon_reward", options->epsilon_reward, "epsilon_sf",
@@ -175,8 +175,9 @@ static json_t *manifest_options(const psi_cluster_options *options)
         "learning_rate", options->learning_rate, "heads", options->heads, "paper", options->paper,
         "batch", (json_int_t)options->batch, "reward_epochs", (json_int_t)options->reward_epochs,
         "sf_epochs", (json_int_t)options->sf_epochs, "representation_epochs",
-        (json_int_t)options->representation_epochs, "auxiliary", options->auxiliary, "fine_tune",
-        options->fine_tune, "cache", CACHES[options->cache], "subset", (json_int_t)options->subset);
+        (json_int_t)options->representation_epochs, "auxiliary", options->auxiliary, "dropout",
+        options->dropout, "fine_tune", options->fine_tune, "cache", CACHES[options->cache],
+        "subset", (json_int_t)options->subset);
 }
 
 static json_t *manifest_result(const psi_clustering *found)
