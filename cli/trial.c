@@ -18,8 +18,16 @@ typedef struct trials {
     cli_trial **pending;
     pthread_mutex_t lock; // of progress
     base_progress progress;
-    uint64_t episodes; // finished, of all trials
+    uint64_t done; // episodes of all trials, each as often as its weight
 } trials;
+
+// What an episode takes, roughly: a network that learns from observations takes seconds, all else
+// a fraction of one (70 s and 3 s for 100 episodes of the lock).
+static uint64_t weight_of(const cli_trial *trial)
+{
+    const psi_agent_kind kind = trial->options.kind;
+    return kind == PSI_AGENT_DQN || kind == PSI_AGENT_PRETRAINED ? 25 : 1;
+}
 
 // ---- results on disk
 
@@ -194,25 +202,26 @@ done:
 
 // ---- one trial
 
-static psi_status tell(trials *all)
+static psi_status tell(trials *all, uint64_t weight)
 {
     pthread_mutex_lock(&all->lock);
-    const psi_status status = base_progress_at(&all->progress, ++all->episodes);
+    all->done += weight;
+    const psi_status status = base_progress_at(&all->progress, all->done);
     pthread_mutex_unlock(&all->lock);
     return status;
 }
 
 // Plays until the agent has all its episodes; a checkpoint now and then.
-static psi_status learn(psi_ctx *ctx, trials *all, psi_agent *agent, size_t episodes,
+static psi_status learn(psi_ctx *ctx, trials *all, const cli_trial *trial, psi_agent *agent,
                         const char *checkpoint)
 {
     psi_status status = PSI_OK;
     double saved = base_seconds();
     size_t played;
     psi_agent_curve(agent, &played);
-    for (size_t e = played; e < episodes; e++) {
+    for (size_t e = played; e < trial->episodes; e++) {
         TRY(psi_agent_play(ctx, agent, 1));
-        if (tell(all) != PSI_OK) {
+        if (tell(all, weight_of(trial)) != PSI_OK) {
             status = FAIL(ctx, PSI_ECANCELLED, "stopped on request");
             goto done;
         }
@@ -235,7 +244,7 @@ static psi_status pretrain(psi_ctx *ctx, trials *all, const cli_trial *trial, ps
     options.kind = PSI_AGENT_DQN;
     options.view = PSI_VIEW_AUTO;
     TRY(psi_agent_new(ctx, &trial->training, &options, &first));
-    TRY(learn(ctx, all, first, trial->episodes, NULL));
+    TRY(learn(ctx, all, trial, first, NULL));
     TRY(psi_net_clone(ctx, psi_agent_network(first), out));
 done:
     psi_agent_free(ctx, first);
@@ -271,7 +280,7 @@ static psi_status run_trial(psi_ctx *ctx, trials *all, cli_trial *trial)
     options.start = start;
     TRY(psi_agent_new(ctx, &trial->task, &options, &agent));
     if (checkpoint && stat(checkpoint, &info) == 0) TRY(psi_agent_load(ctx, agent, checkpoint));
-    status = learn(ctx, all, agent, trial->episodes, checkpoint);
+    status = learn(ctx, all, trial, agent, checkpoint);
     trial->diverged = status == PSI_ENUMERIC; // counted and shown, with what it earned till then
     if (!trial->diverged) TRY(status);
     TRY(keep_curve(ctx, trial, agent));
@@ -299,7 +308,7 @@ psi_status cli_trials_run(cli_call *cli, cli_trial *list, size_t n, bool wide)
 {
     psi_status status = PSI_OK;
     trials all = {.ctx = cli->ctx};
-    uint64_t episodes = 0;
+    uint64_t total = 0;
     size_t pending = 0;
     pthread_mutex_init(&all.lock, NULL);
     TRY(base_alloc(cli->ctx, n, sizeof *all.pending, &all.pending));
@@ -307,16 +316,16 @@ psi_status cli_trials_run(cli_call *cli, cli_trial *list, size_t n, bool wide)
         if (!list[i].finished) TRY(read_result(cli->ctx, &list[i]));
         if (list[i].finished) continue;
         const bool twice = list[i].options.kind == PSI_AGENT_PRETRAINED && !list[i].start_file;
-        episodes += list[i].episodes * (twice ? 2 : 1);
+        total += list[i].episodes * (twice ? 2 : 1) * weight_of(&list[i]);
         all.pending[pending++] = &list[i];
     }
-    all.progress = base_progress_start(cli->ctx, "learning", episodes);
+    all.progress = base_progress_start(cli->ctx, "learning", total);
     if (wide) {
         for (size_t i = 0; i < pending; i++) TRY(run_trial(cli->ctx, &all, all.pending[i]));
     } else {
         TRY(base_jobs_run(cli->ctx, pending, job, &all, NULL));
     }
-    base_progress_end(&all.progress, episodes);
+    base_progress_end(&all.progress, total);
 done:
     if (status == PSI_ECANCELLED && n > 0 && list[0].folder) {
         status = FAIL(cli->ctx, PSI_ECANCELLED,

@@ -172,20 +172,34 @@ typedef struct dropping {
     uint64_t seed, step;
 } dropping;
 
+// What four features are multiplied by, for every four random bits. Those that are kept are
+// doubled: the mean stays what it was. (Without the table, branches take longer than the training.)
+static const float KEPT[16][4] = {{0, 0, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0}, {2, 2, 0, 0},
+                                  {0, 0, 2, 0}, {2, 0, 2, 0}, {0, 2, 2, 0}, {2, 2, 2, 0},
+                                  {0, 0, 0, 2}, {2, 0, 0, 2}, {0, 2, 0, 2}, {2, 2, 0, 2},
+                                  {0, 0, 2, 2}, {2, 0, 2, 2}, {0, 2, 2, 2}, {2, 2, 2, 2}};
+
 static void drop_half(void *argument, int thread, int threads)
 {
+    enum { BITS = 128 }; // that are drawn at once
     const dropping *job = argument;
+    const size_t d = job->d;
     size_t begin, end;
     base_slice(job->batch, thread, threads, &begin, &end);
     for (size_t i = begin; i < end; i++) {
-        float *z = job->inputs + i * job->d;
-        uint32_t bits[4];
-        for (size_t k = 0; k < job->d; k++) {
-            if (k % 128 == 0) {
+        float *z = job->inputs + i * d;
+        uint32_t bits[BITS / 32];
+        for (size_t k = 0; k < d; k += 4) {
+            if (k % BITS == 0) {
                 base_random_block(job->seed, 0x64726f70, job->step * job->batch + i,
-                                  (uint32_t)(k / 128), bits);
+                                  (uint32_t)(k / BITS), bits);
             }
-            z[k] *= (float)(2 * (bits[k / 32 % 4] >> k % 32 & 1)); // the mean stays what it was
+            const float *kept = KEPT[bits[k % BITS / 32] >> k % 32 & 15];
+            if (d - k >= 4) {
+                for (size_t j = 0; j < 4; j++) z[k + j] *= kept[j];
+            } else {
+                for (size_t j = 0; j < d - k; j++) z[k + j] *= kept[j];
+            }
         }
     }
 }
