@@ -192,11 +192,11 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
     const cli_option options[] = {
         {"output", 'o', "FOLDER", CLI_TEXT, &of.output, "where data, figures and pages go"},
         {"scale", 0, "quick|medium|paper", CLI_CHOICE, &of.scale_name,
-         "how much of it: minutes, an hour or so, or as much as the paper"},
+         "how much of it: minutes, an hour or more, or as much as the paper"},
         {"constants", 0, "ours|table-1", CLI_CHOICE, &of.constants,
          "psifold's own, or the paper's schedule with table 1"},
         {"net", 0, "auto|cnn|resnet18", CLI_CHOICE, &of.net,
-         "of the lock and its agents; auto: the scale's, resnet18 for the paper's"},
+         "of the lock and its agents; auto: cnn at quick scale, resnet18 beyond it"},
         {"episodes", 0, "N", CLI_SIZE, &of.episodes,
          "training trajectories; of transfer or sweep alone, --agent-episodes; 0: the scale's"},
         {"agent-episodes", 0, "N", CLI_SIZE, &of.agent_episodes,

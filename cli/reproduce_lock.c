@@ -346,7 +346,7 @@ psi_status study_combination_lock(study *of)
     psi_cluster_options how;
     TRY(study_options(of, "combination-lock", &how));
     const bool resnet =
-        strcmp(of->net, "resnet18") == 0 || (strcmp(of->net, "auto") == 0 && of->scale == 2);
+        strcmp(of->net, "resnet18") == 0 || (strcmp(of->net, "auto") == 0 && of->scale > 0);
     how.approximator = resnet ? PSI_APPROXIMATOR_RESNET18 : PSI_APPROXIMATOR_CNN;
     TRY(study_set(of, "net", json_string(resnet ? "resnet18" : "cnn")));
     TRY(study_set(of, "episodes", json_integer((json_int_t)episodes)));
