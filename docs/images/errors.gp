@@ -10,10 +10,10 @@ do for [look in 'light dark png'] {
     paper = dark ? '#14171a' : '#ffffff'
     accent = dark ? '#56b4e9' : '#0072b2'
     if (look eq 'png') {
-        set terminal pngcairo noenhanced size 1156,680 font 'sans,12' fontscale 2 linewidth 2 pointscale 2 background rgb paper
+        set terminal pngcairo noenhanced size 1260,680 font 'sans,12' fontscale 2 linewidth 2 pointscale 2 background rgb paper
         set output 'errors.png'
     } else {
-        set terminal svg noenhanced size 578,340 font 'sans-serif,13' background rgb paper
+        set terminal svg noenhanced size 630,340 font 'sans-serif,13' background rgb paper
         set output dark ? 'errors-dark.svg' : 'errors.svg'
     }
     set border 3 lc rgb muted
@@ -23,8 +23,8 @@ do for [look in 'light dark png'] {
     set xlabel 'refinement' textcolor rgb ink
     set ylabel 'error per step of an episode' textcolor rgb ink
     unset key
-    set xrange [0.4:9.6]
-    set yrange [0:0.407292]
+    set xrange [0.4:10.6]
+    set yrange [0:0.406969]
     set boxwidth 0.5
     set grid ytics lc rgb line
     plot DATA index 2 using 1:2 with lines dt 2 lw 1.5 lc rgb '#d55e00', \
