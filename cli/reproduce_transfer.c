@@ -268,13 +268,13 @@ static psi_status write_manifest(study *of, const transfer_study *transfer,
     TRY(study_path(of, "manifest.json", &path));
     manifest = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:f, s:f, s:I}", "what",
-        "transfer", "version", psi_version(), "commit", psi_commit(), "scale", of->scale_name, "digits", transfer->digits,
-        "network", psi_net_kind_name(transfer->net), "seeds", (json_int_t)transfer->seeds,
-        "first_seed", (json_int_t)cli->seed, "episodes", (json_int_t)transfer->episodes,
-        "latent_states", (json_int_t)run->n_latent, "representation", transfer->representation,
-        "representation_data_fingerprint", run->fingerprint.hex, "threads", psi_threads(cli->ctx),
-        "seconds_of_this_call", seconds, "seconds_of_all_trials", trial_seconds, "finished_at",
-        (json_int_t)time(NULL));
+        "transfer", "version", psi_version(), "commit", psi_commit(), "scale", of->scale_name,
+        "digits", transfer->digits, "network", psi_net_kind_name(transfer->net), "seeds",
+        (json_int_t)transfer->seeds, "first_seed", (json_int_t)cli->seed, "episodes",
+        (json_int_t)transfer->episodes, "latent_states", (json_int_t)run->n_latent,
+        "representation", transfer->representation, "representation_data_fingerprint",
+        run->fingerprint.hex, "threads", psi_threads(cli->ctx), "seconds_of_this_call", seconds,
+        "seconds_of_all_trials", trial_seconds, "finished_at", (json_int_t)time(NULL));
     TRY(base_json_made(cli->ctx, manifest));
     TRY(base_json_save(cli->ctx, path, manifest));
     TRY(study_file(of, "manifest.json", "what this was made with"));

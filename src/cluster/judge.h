@@ -25,7 +25,7 @@ psi_status cluster_judge_apart(psi_ctx *ctx, const cluster_problem *problem, con
 
 typedef struct split_test {
     double mean;     // gain over all judged transitions, in nats per step
-    double largest;  // gain of the cluster that gains most, less its standard error …
+    double largest;  // gain of the cluster that gains most, less two standard errors …
     int32_t cluster; // … and which one it is
     double hidden;   // how much is: the larger of these two gains, in units of what is allowed
     bool hot;        // hidden > 1: the labelling hides something that predicts what happens

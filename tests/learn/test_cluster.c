@@ -83,7 +83,7 @@ static void random_block_mdps_are_recovered(void **state)
 }
 
 // Three actions of four are taken a tenth of the time each, transitions are random and observations
-// wide: heads on all features at once find 68 clusters.
+// wide: heads on all features at once find 68 clusters, of which polishing leaves 42.
 static void rare_actions_are_not_learnt_by_heart(void **state)
 {
     (void)state;
