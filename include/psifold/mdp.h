@@ -331,8 +331,9 @@ PSI_API psi_merge_options psi_merge_defaults(void);
 
 // Tolerant bisimulation on the latent table: latent states whose rewards and rows agree for every
 // action, where next states that are merged themselves count as one. Split by split from the
-// coarsest candidate, each state compared with its block's most visited one; pairs never seen agree
-// with all. The terminal state stays alone. *out is a partition of the K latent states.
+// coarsest candidate, each state compared with its block's most visited one; then blocks whose most
+// visited states agree are joined. Pairs never seen agree with all. The terminal state stays alone.
+// *out is a partition of the K latent states.
 PSI_API psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts,
                              const psi_merge_options *options, psi_partition **out);
 

@@ -1,6 +1,6 @@
 // Tolerant bisimulation on the latent table: which latent states are one and the same as far as
-// the counts can tell. Starts from the coarsest candidate and only splits, so that what stays
-// together agrees under the final merge.
+// the counts can tell. Starts from the coarsest candidate and splits, so that what stays together
+// agrees under the final merge; then joins what agrees and was parted on the way.
 #include <psifold/mdp.h>
 
 #include "base/context.h"
@@ -62,6 +62,11 @@ static bool states_agree(const psi_counts *counts, const mdp_csr *rows, size_t k
         if (n > 0.0 && m > 0.0 && !rows_agree(rows, row_k, row_l, n, m, options)) return false;
     }
     return true;
+}
+
+static bool is_terminal(const psi_counts *counts, size_t k)
+{
+    return counts->has_terminal && k == 0;
 }
 
 typedef struct visited_state {
@@ -141,6 +146,39 @@ done:
     return status;
 }
 
+// Agreeing is not transitive: twins that both agreed with several leaders may have gone with
+// different ones, and those have left them since. Blocks whose leaders agree come together.
+static psi_status join_agreeing(psi_ctx *ctx, const psi_counts *counts, const visited_state *order,
+                                const psi_merge_options *options, psi_partition *c)
+{
+    psi_status status = PSI_OK;
+    mdp_csr rows = {0};
+    int32_t *leader = NULL, *target = NULL; // the leaders that are left, and a block's among them
+    int32_t left = 0;
+    TRY(merged_rows(ctx, counts, c, &rows));
+    TRY(base_alloc(ctx, c->n_blocks, sizeof *leader, &leader));
+    TRY(base_alloc(ctx, c->n_blocks, sizeof *target, &target));
+    for (size_t block = 0; block < c->n_blocks; block++) target[block] = -1;
+    for (size_t i = 0; i < c->n_states; i++) {
+        const size_t k = order[i].state, block = (size_t)c->label[k];
+        if (target[block] >= 0) continue; // not the most visited of its block
+        TRY(base_cancelled(ctx));
+        int32_t with = 0;
+        while (with < left &&
+               (is_terminal(counts, k) || is_terminal(counts, (size_t)leader[with]) ||
+                !states_agree(counts, &rows, k, (size_t)leader[with], options)))
+            with++;
+        target[block] = with;
+        if (with == left) leader[left++] = (int32_t)k;
+    }
+    TRY(psi_partition_join(ctx, c, target));
+done:
+    base_free(ctx, target);
+    base_free(ctx, leader);
+    mdp_csr_free(ctx, &rows);
+    return status;
+}
+
 psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts, const psi_merge_options *options,
                      psi_partition **out)
 {
@@ -161,7 +199,7 @@ psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts, const psi_merge_opt
         order[k] = (visited_state){0.0, k};
         for (size_t a = 0; a < counts->n_actions; a++)
             order[k].visits += counts->visits[k * counts->n_actions + a];
-        terminal[k] = counts->has_terminal && k == 0;
+        terminal[k] = is_terminal(counts, k);
     }
     qsort(order, n, sizeof *order, most_visited_first);
     TRY(psi_partition_new(ctx, n, NULL, &c));
@@ -169,6 +207,10 @@ psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts, const psi_merge_opt
     for (size_t before = 0; before != c->n_blocks;) {
         before = c->n_blocks;
         TRY(split_disagreeing(ctx, counts, order, &chosen, c));
+    }
+    for (size_t before = 0; before != c->n_blocks;) {
+        before = c->n_blocks;
+        TRY(join_agreeing(ctx, counts, order, &chosen, c));
     }
     *out = c;
     c = NULL;
