@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 256, BLOCK = 4096, STEPS = 20, EPOCHS = 4, FEWEST_STEPS = 1000, MOST_STEPS = 12000 };
+enum { BATCH = 256, BLOCK = 4096, STEPS = 20, FEWEST_STEPS = 1000, MOST_STEPS = 12000 };
 static const double KEEP_EVERY = 20.0; // seconds
 
 psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
@@ -154,6 +154,13 @@ done:
     return status;
 }
 
+// A resnet18 needs to see an observation half as often as the other networks.
+static size_t enough_steps(psi_net_kind kind, size_t n)
+{
+    const size_t epochs = kind == PSI_NET_RESNET18 ? 2 : 4;
+    return base_min(base_max(epochs * n / BATCH, FEWEST_STEPS), MOST_STEPS);
+}
+
 psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                   cluster_inputs *inputs, const psi_net *from,
                                   const int32_t *labels, size_t n_latent,
@@ -175,9 +182,7 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                                  .targets = training.targets};
     const size_t batch = options->epochs > 0 ? options->batch : BATCH;
     const size_t steps =
-        options->steps > 0
-            ? options->steps
-            : base_min(base_max(EPOCHS * training.n / BATCH, FEWEST_STEPS), MOST_STEPS);
+        options->steps > 0 ? options->steps : enough_steps(psi_net_spec_of(from)->kind, training.n);
     const psi_train_options how = {
         .batch = base_min(batch, base_max(training.n, 1)),
         .epochs =
