@@ -241,6 +241,8 @@ static psi_status run_round(clustering_run *run, round_result *out)
         .user = run};
     refinement *refined = &run->state.refinement;
     cluster_phases *phases = &run->state.phases;
+    // half of the features may be too few to see what is hidden, all of them too many
+    run->network.dropout = options->dropout && run->state.hot_rounds % 2 == 0;
     cluster_phases_turn_to(phases, PHASE_REFINEMENTS);
     TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, refined));
     TRY(base_alloc(run->ctx, n, sizeof *out->labels, &out->labels));
@@ -320,6 +322,7 @@ static psi_status find_latent_states(clustering_run *run)
             TRY(cluster_checkpoint_round(run->options->run, &run->problem, state));
         }
     }
+    run->network.dropout = run->options->dropout;
 done:
     base_free(run->ctx, parent);
     base_free(run->ctx, now.labels);
