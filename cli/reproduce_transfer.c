@@ -17,7 +17,9 @@ enum { TRAIN, CAP = 1000, EVALUATION = 10, FEW_SEEDS = 5 };
 static const struct {
     psi_net_kind net;
     size_t seeds, trajectories;
-} SCALES[] = {{PSI_NET_CNN, 5, 1000}, {PSI_NET_RESNET18, 3, 1000}, {PSI_NET_RESNET18, 20, 10000}};
+    size_t update_every; // steps, of Q-networks that learn from images, where nearly all time goes
+} SCALES[] = {
+    {PSI_NET_CNN, 5, 1000, 4}, {PSI_NET_RESNET18, 3, 1000, 2}, {PSI_NET_RESNET18, 20, 10000, 2}};
 
 // A variant of the lock; test digits for all but the training task. With fewer digits on a dial the
 // highest of them are rewarded in all variants: those of the paper may not be there.
@@ -199,6 +201,9 @@ static psi_status make_trials(study *of, const psi_run_result *run, transfer_stu
                                      .evaluation = base_min(EVALUATION, transfer->episodes),
                                      .keep_network = task == TRAIN && agent == PSI_AGENT_DQN};
                 trial->options.net = transfer->net;
+                if (agent == PSI_AGENT_DQN || agent == PSI_AGENT_PRETRAINED) {
+                    trial->options.update_every = SCALES[of->scale].update_every;
+                }
                 trial->options.representation = run->representation;
                 trial->options.seed = cli->seed + seed;
                 TRY(folder_of(of, task, agent, trial->options.seed, &trial->folder));
@@ -308,6 +313,7 @@ static psi_status say_what(study *of, const transfer_study *transfer, const psi_
     TRY(study_set(of, "net", json_string(psi_net_kind_name(transfer->net))));
     TRY(study_set(of, "seeds", json_integer((json_int_t)transfer->seeds)));
     TRY(study_set(of, "episodes", json_integer((json_int_t)transfer->episodes)));
+    TRY(study_set(of, "update_every", json_integer((json_int_t)SCALES[of->scale].update_every)));
     TRY(study_set(of, "latent_states", json_integer((json_int_t)run->n_latent)));
     TRY(study_set(of, "representation", json_string(transfer->representation)));
 done:
