@@ -241,8 +241,8 @@ static psi_status run_round(clustering_run *run, round_result *out)
         .user = run};
     refinement *refined = &run->state.refinement;
     cluster_phases *phases = &run->state.phases;
-    // half of the features may be too few to see what is hidden, all of them too many
-    run->network.dropout = options->dropout && run->state.hot_rounds % 2 == 0;
+    // half of the features may be too few to see what is hidden; then again, all of them too many
+    run->network.dropout = options->dropout && (run->state.hot_rounds + 1) / 2 % 2 == 0;
     cluster_phases_turn_to(phases, PHASE_REFINEMENTS);
     TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, refined));
     TRY(base_alloc(run->ctx, n, sizeof *out->labels, &out->labels));
