@@ -24,8 +24,10 @@
 // followed by one that looks closer.
 static const double KICKS[] = {0.0, 0.45, 0.27, 0.16, 0.1};
 static const double SAME = 0.985;
-static const double MISFIT = 0.5; // nats per step by which states that fit nowhere surprise
-enum { MOST_ACTIONS = 1024 };     // with a head for each
+static const double MISFIT = 0.5;     // nats per step by which states that fit nowhere surprise
+static const double CLEARLY = 0.8;    // clearly less is less than this much of it
+static const double BY_CHANCE = 0.25; // of what may be hidden: seems to be where nothing is
+enum { MOST_ACTIONS = 1024 };         // with a head for each
 
 typedef struct clustering_run {
     psi_ctx *ctx;
@@ -241,8 +243,8 @@ static psi_status run_round(clustering_run *run, round_result *out)
         .user = run};
     refinement *refined = &run->state.refinement;
     cluster_phases *phases = &run->state.phases;
-    // half of the features may be too few to see what is hidden; then again, all of them too many
-    run->network.dropout = options->dropout && (run->state.hot_rounds + 1) / 2 % 2 == 0;
+    // half of the features may be too few to see what is hidden
+    run->network.dropout = options->dropout && run->state.hot_rounds == 0;
     cluster_phases_turn_to(phases, PHASE_REFINEMENTS);
     TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, refined));
     TRY(base_alloc(run->ctx, n, sizeof *out->labels, &out->labels));
@@ -274,14 +276,18 @@ done:
     return status;
 }
 
-// Is a, which was found later, better than b? What hides nothing comes first; then what hides
-// clearly less, or, if nothing is hidden, has fewer latent states.
+// Is a, which was found later, better than b? What hides nothing comes first, and of that what has
+// fewer latent states; else what hides clearly less, on average or, if that is the same, somewhere.
 static bool is_better(const round_result *a, const round_result *b)
 {
     if (!b->labels) return true;
     if (a->test.hot != b->test.hot) return b->test.hot;
-    if (a->test.hot) return a->test.hidden < 0.8 * b->test.hidden;
-    return a->n_latent < b->n_latent;
+    if (!a->test.hot && a->n_latent != b->n_latent) return a->n_latent < b->n_latent;
+    if (!b->test.hot && b->test.hidden < BY_CHANCE) return false;
+    const double on_average =
+        fmax(a->test.mean, JUDGE_HOT_MEAN) / fmax(b->test.mean, JUDGE_HOT_MEAN);
+    if (on_average < CLEARLY || on_average > 1.0 / CLEARLY) return on_average < 1.0;
+    return a->test.hidden < CLEARLY * b->test.hidden;
 }
 
 // Rounds until the same latent states were found twice with nothing hidden, or no round is left.

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const double FLOOR = 1e-3; // of every probability, so that a surprise costs a finite amount
-static const double HOT_CLUSTER = 0.03, HOT_MEAN = 0.01; // nats per step
+static const double HOT_CLUSTER = 0.03; // nats per step
 static const double DOUBT = 2.0; // standard errors that a cluster's gain must exceed them by …
 static const double DOUBT_OF_PAST = 3.0; // … where it comes from all transitions, not a tenth
 static const double PRIOR = 5.0; // transitions that what the label says is worth, beside a past's
@@ -59,18 +59,19 @@ static double frequency_log(const frequencies *f, int32_t key, int32_t action, i
     return log((1.0 - FLOOR) * p + FLOOR * uniform);
 }
 
-// What a key's own rows gain by chance alone on the transitions that they were counted from, in
-// nats: Akaike's one for every number that is free.
-static double frequency_freedom(const frequencies *f, size_t key)
+// How many numbers are free in a row: one less than the classes that were seen.
+static double row_freedom(const frequencies *f, size_t row)
 {
-    double free = 0.0;
-    for (size_t a = 0; a < f->n_actions; a++) {
-        const size_t row = key * f->n_actions + a;
-        size_t seen = 0;
-        for (size_t c = 0; c < f->n_classes; c++) seen += f->count[row * f->n_classes + c] > 0.0;
-        free += seen > 1 ? (double)(seen - 1) : 0.0;
-    }
-    return free;
+    size_t seen = 0;
+    for (size_t c = 0; c < f->n_classes; c++) seen += f->count[row * f->n_classes + c] > 0.0;
+    return seen > 1 ? (double)(seen - 1) : 0.0;
+}
+
+// What frequencies with so many free numbers may gain over the true ones by chance, in nats, on the
+// transitions that they were counted from: half of a χ², its mean and three standard deviations.
+static double gain_by_chance(double free)
+{
+    return free / 2.0 + 3.0 * sqrt(free / 2.0);
 }
 
 psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, const int32_t *finer,
@@ -81,12 +82,14 @@ psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, cons
     const psi_trajectories *data = problem->data;
     const size_t actions = data->n_actions, classes = problem->rewards.n;
     frequencies next_finer = {0}, next_coarser = {0}, reward_finer = {0}, reward_coarser = {0};
-    double *visits = NULL;
+    double *visits = NULL, *free_coarser = NULL, *free = NULL; // (n_coarser, A), (n_finer, A)
     TRY(frequency_new(ctx, n_finer, actions, n_coarser, &next_finer));
     TRY(frequency_new(ctx, n_coarser, actions, n_coarser, &next_coarser));
     TRY(frequency_new(ctx, n_finer, actions, classes, &reward_finer));
     TRY(frequency_new(ctx, n_coarser, actions, classes, &reward_coarser));
     TRY(base_alloc_zero(ctx, n_finer, sizeof *visits, &visits));
+    TRY(base_alloc_zero(ctx, n_coarser * actions, sizeof *free_coarser, &free_coarser));
+    TRY(base_alloc_zero(ctx, n_finer * actions, sizeof *free, &free));
     memset(lost, 0, n_finer * sizeof *lost);
     for (int pass = 0; pass < 2; pass++) { // first count, then compare
         for (size_t t = 0; t < data->n_transitions; t++) {
@@ -105,14 +108,22 @@ psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, cons
                            frequency_log(&reward_finer, k, a, r) -
                            frequency_log(&reward_coarser, c, a, r);
                 visits[k] += 1.0;
+                double *own = &free[(size_t)k * actions + (size_t)a];
+                *own = fmax(*own, free_coarser[(size_t)c * actions + (size_t)a]);
             }
+        }
+        for (size_t row = 0; pass == 0 && row < n_coarser * actions; row++) {
+            free_coarser[row] = row_freedom(&next_coarser, row) + row_freedom(&reward_coarser, row);
         }
     }
     for (size_t k = 0; k < n_finer; k++) {
-        const double free = frequency_freedom(&next_finer, k) + frequency_freedom(&reward_finer, k);
-        lost[k] = visits[k] > 0.0 ? (lost[k] - free) / visits[k] : 0.0;
+        double all = 0.0;
+        for (size_t a = 0; a < actions; a++) all += free[k * actions + a];
+        lost[k] = visits[k] > 0.0 ? (lost[k] - gain_by_chance(all)) / visits[k] : 0.0;
     }
 done:
+    base_free(ctx, free);
+    base_free(ctx, free_coarser);
     base_free(ctx, visits);
     frequency_free(ctx, &reward_coarser);
     frequency_free(ctx, &reward_finer);
@@ -388,7 +399,7 @@ static psi_status sum_gains(psi_ctx *ctx, const cluster_problem *problem, const 
             out->cluster = (int32_t)k;
         }
     }
-    out->hidden = fmax(out->largest / HOT_CLUSTER, out->mean / HOT_MEAN);
+    out->hidden = fmax(out->largest / HOT_CLUSTER, out->mean / JUDGE_HOT_MEAN);
     out->hot = out->hidden > 1.0;
 done:
     base_free(ctx, count);

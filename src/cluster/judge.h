@@ -9,7 +9,7 @@
 // For every cluster k of `finer` (n_finer): the mean, over the transitions that start in it, of
 //     log P(c(s'), r | k, a) − log P(c(s'), r | c(s), a)
 // where c is the coarser labelling: nats per step that are lost by no longer telling k apart, less
-// what k's own frequencies gain by chance on the transitions they are counted from.
+// what k's own frequencies may gain by chance on the transitions they are counted from.
 // lost (n_finer) is 0 for clusters without a transition.
 psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, const int32_t *finer,
                               size_t n_finer, const int32_t *coarser, size_t n_coarser,
@@ -22,6 +22,8 @@ psi_status cluster_judge_loss(psi_ctx *ctx, const cluster_problem *problem, cons
 // smoothed outcomes. gain (K, K), symmetric; +∞ where too few are held out to tell.
 psi_status cluster_judge_apart(psi_ctx *ctx, const cluster_problem *problem, const int32_t *said,
                                size_t n_latent, double *gain);
+
+static const double JUDGE_HOT_MEAN = 0.01; // nats per step: gaining more on average is hot
 
 typedef struct split_test {
     double mean;     // gain over all judged transitions, in nats per step
