@@ -197,7 +197,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"auxiliary", 0, NULL, CLI_FLAG, &how.auxiliary,
          "features also learn to tell actions and what comes next; on unless --no-auxiliary"},
         {"dropout", 0, NULL, CLI_FLAG, &how.dropout,
-         "heads learn from a random half of the features at a time; on unless --no-dropout"},
+         "heads learn from a random half of the features at a time until a round hides something; "
+         "on unless --no-dropout"},
         {"fine-tune", 0, NULL, CLI_FLAG, &how.fine_tune,
          "at the end the whole network learns the latent states; on unless --no-fine-tune"},
         {"cache", 0, "auto|full|half", CLI_CHOICE, &cache,

@@ -296,17 +296,21 @@ static psi_status say_what(study *of, const transfer_study *transfer, const psi_
 {
     psi_status status = PSI_OK;
     char what[1024];
-    snprintf(what, sizeof what,
-             "Three variants of the lock with other transitions and rewards, seen as digits that "
-             "nothing was trained on. Who learns them faster: a Q-network from random weights "
-             "(dqn), one that has learnt the lock of figure 5 (pretrained), or one linear layer "
-             "on the frozen network of its clustering (reward-predictive)? Beyond the paper, the "
-             "planner counts a model of the same latent states anew and plans. Yes means that the "
-             "95 %% interval of the probability of beating the other lies above one half, and that "
-             "of the gain's lead above 1.%s",
-             transfer->seeds < FEW_SEEDS
-                 ? " These are very few seeds: intervals of so few are narrower than is known."
-                 : "");
+    snprintf(
+        what, sizeof what,
+        "Three variants of the lock with other transitions and rewards, seen as digits that "
+        "nothing was trained on. Who learns them faster: a Q-network from random weights "
+        "(dqn), one that has learnt the lock of figure 5 (pretrained), or one linear layer "
+        "on the frozen network of its clustering (reward-predictive)? The first two are updated "
+        "every %zu steps, the last every %zu. Beyond the paper, the "
+        "planner counts a model of the same latent states anew and plans. Yes means that the "
+        "95 %% interval of the probability of beating the other lies above one half, and that "
+        "of the gain's lead above 1.%s",
+        SCALES[of->scale].update_every,
+        psi_agent_defaults(PSI_AGENT_REWARD_PREDICTIVE).update_every,
+        transfer->seeds < FEW_SEEDS
+            ? " These are very few seeds: intervals of so few are narrower than is known."
+            : "");
     TRY(study_title(of, "Figure 6: agents in new tasks", what));
     TRY(study_set(of, "digits", json_string(transfer->digits)));
     TRY(study_set(of, "digits_per_dial", json_integer((json_int_t)of->digits)));

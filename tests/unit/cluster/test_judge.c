@@ -10,9 +10,8 @@
 enum { EPISODES = 120, LENGTH = 60 };
 
 // A ring 0 … 3 with a side state: action 0 goes on, action 1 stays, except that it leads from 3 to
-// 4. From there action 0 leads to 2, as from 1, but action 1 leads to 0. No two observations are
-// the same.
-// With slips, one action in ten does what the other one does.
+// 4. From there action 0 leads to 2, as from 1, but action 1 leads to 0. With slips, one action in
+// ten does what the other one does. No two observations are the same.
 static psi_trajectories *ring(psi_ctx *ctx, bool slips, int32_t *states)
 {
     const psi_episode_spec spec = {
