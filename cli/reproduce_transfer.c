@@ -19,7 +19,7 @@ static const struct {
     size_t seeds, trajectories;
     size_t update_every; // steps, of Q-networks that learn from images, where nearly all time goes
 } SCALES[] = {
-    {PSI_NET_CNN, 5, 1000, 4}, {PSI_NET_RESNET18, 3, 1000, 2}, {PSI_NET_RESNET18, 20, 10000, 2}};
+    {PSI_NET_CNN, 5, 1000, 4}, {PSI_NET_RESNET18, 3, 1000, 4}, {PSI_NET_RESNET18, 20, 10000, 2}};
 
 // A variant of the lock; test digits for all but the training task. With fewer digits on a dial the
 // highest of them are rewarded in all variants: those of the paper may not be there.
