@@ -161,6 +161,7 @@ psi_status study_options(const study *of, const char *task, psi_cluster_options 
     *how = psi_cluster_defaults();
     if (strcmp(of->constants, "table-1") == 0) status = psi_cluster_paper(of->cli->ctx, task, how);
     how->seed = of->cli->seed;
+    how->heads = false; // a study fits its own, on the final network's features
     return status;
 }
 

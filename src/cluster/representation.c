@@ -154,10 +154,10 @@ done:
     return status;
 }
 
-// A resnet18 needs to see an observation half as often as the other networks.
+// A resnet18 needs to see an observation less often than the other networks.
 static size_t enough_steps(psi_net_kind kind, size_t n)
 {
-    const size_t epochs = kind == PSI_NET_RESNET18 ? 2 : 4;
+    const size_t epochs = kind == PSI_NET_RESNET18 ? 2 : 3;
     return base_min(base_max(epochs * n / BATCH, FEWEST_STEPS), MOST_STEPS);
 }
 
