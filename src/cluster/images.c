@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOOKED_AT = 256, OUTLINE = 8, LARGEST_PLANE = 128 * 128 * sizeof(float) };
+enum { LOOKED_AT = 256, OUTLINE = 8, LARGEST_PLANE = sizeof(float) * 128 * 128 };
 static const double SEPARATE = 0.15; // correlation below which channels show different things
 
 static float pixel(const unsigned char *image, psi_dtype dtype, size_t i)
