@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH = 200, LATENT_STATES = 100 };
+enum { BATCH = 200, LATENT_STATES = 100, TOGETHER = 16 };
 
 static psi_status lock(psi_ctx *ctx, psi_task *task)
 {
@@ -88,37 +88,45 @@ done:
     return status;
 }
 
-// Steps a second, updates included, of an agent on the network's latent states; random weights look
-// as long as others.
+// Steps a second, updates included, of agents on the network's latent states that look through it
+// together; random weights look as long as others.
 static psi_status time_frozen(psi_ctx *ctx, psi_agent_kind kind, psi_net_kind net_kind,
-                              double seconds, double *steps_per_s)
+                              size_t together, double seconds, double *steps_per_s)
 {
     psi_status status = PSI_OK;
-    psi_agent *agent = NULL;
+    psi_agent *agents[TOGETHER] = {NULL};
     psi_net *net = NULL;
     psi_task task;
-    size_t n;
+    size_t n, episodes = 2;
     uint64_t steps = 0;
     psi_agent_options options = psi_agent_defaults(kind);
     TRY(lock(ctx, &task));
+    task.max_steps = 250;
     const psi_task_space space = psi_task_observe(&task);
     const psi_net_spec spec =
         psi_net_defaults(net_kind, &space.shape, space.dtype, 1, LATENT_STATES);
     TRY(psi_net_new(ctx, &spec, 1, &net));
     options.representation = net;
     options.final_epsilon = 1; // no policy to be found: what counts is the work
-    TRY(psi_agent_new(ctx, &task, &options, &agent));
-    TRY(psi_agent_play(ctx, agent, 2));
+    for (size_t i = 0; i < together; i++) {
+        options.seed = i;
+        TRY(psi_agent_new(ctx, &task, &options, &agents[i]));
+    }
+    TRY(psi_agents_play(ctx, agents, together, episodes, NULL, NULL, NULL));
+    const size_t before = episodes;
     const double start = base_seconds();
-    psi_agent_curve(agent, &n);
-    const size_t before = n;
-    while (base_seconds() - start < seconds) TRY(psi_agent_play(ctx, agent, 1));
+    while (base_seconds() - start < seconds) {
+        episodes += 8; // most of the time all of them play
+        TRY(psi_agents_play(ctx, agents, together, episodes, NULL, NULL, NULL));
+    }
     const double took = base_seconds() - start;
-    const psi_agent_episode *curve = psi_agent_curve(agent, &n);
-    for (size_t i = before; i < n; i++) steps += curve[i].steps;
+    for (size_t i = 0; i < together; i++) {
+        const psi_agent_episode *curve = psi_agent_curve(agents[i], &n);
+        for (size_t e = before; e < n; e++) steps += curve[e].steps;
+    }
     *steps_per_s = (double)steps / took;
 done:
-    psi_agent_free(ctx, agent);
+    for (size_t i = 0; i < together; i++) psi_agent_free(ctx, agents[i]);
     psi_net_free(ctx, net);
     return status;
 }
@@ -165,12 +173,14 @@ psi_status bench_agent(psi_ctx *ctx, json_t *results)
         TRY(put(ctx, results, name, 1e3 * steady));
         snprintf(name, sizeof name, "dqn_choice_after_update_%s_ms", net);
         TRY(put(ctx, results, name, 1e3 * changed));
-        TRY(time_frozen(ctx, PSI_AGENT_REWARD_PREDICTIVE, NETS[i], SECONDS, &steps));
-        snprintf(name, sizeof name, "reward_predictive_%s_steps_per_s", net);
-        TRY(put(ctx, results, name, steps));
-        TRY(time_frozen(ctx, PSI_AGENT_PLANNER, NETS[i], SECONDS, &steps));
-        snprintf(name, sizeof name, "planner_%s_steps_per_s", net);
-        TRY(put(ctx, results, name, steps));
+        for (size_t together = 1; together <= TOGETHER; together *= TOGETHER) {
+            TRY(time_frozen(ctx, PSI_AGENT_REWARD_PREDICTIVE, NETS[i], together, SECONDS, &steps));
+            snprintf(name, sizeof name, "reward_predictive_%s_%zu_steps_per_s", net, together);
+            TRY(put(ctx, results, name, steps));
+            TRY(time_frozen(ctx, PSI_AGENT_PLANNER, NETS[i], together, SECONDS, &steps));
+            snprintf(name, sizeof name, "planner_%s_%zu_steps_per_s", net, together);
+            TRY(put(ctx, results, name, steps));
+        }
     }
 done:
     return status;

@@ -1,5 +1,6 @@
 #include "cli/trial.h"
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "base/jobs.h"
 #include "base/progress.h"
@@ -12,10 +13,12 @@
 #include <time.h>
 
 static const double CHECKPOINT_EVERY = 30; // seconds
+enum { MOST_TOGETHER = 16 };               // trials that look through a network together
 
 typedef struct trials {
     psi_ctx *ctx;
-    cli_trial **pending;
+    cli_trial **pending;  // those of a party next to each other …
+    size_t *first;        // … from here up to the next one's
     pthread_mutex_t lock; // of progress
     base_progress progress;
     uint64_t done; // episodes of all trials, each as often as its weight
@@ -200,54 +203,75 @@ done:
     return status;
 }
 
-// ---- one trial
+// ---- trials that are played together
 
-static psi_status tell(trials *all, uint64_t weight)
-{
-    pthread_mutex_lock(&all->lock);
-    all->done += weight;
-    const psi_status status = base_progress_at(&all->progress, all->done);
-    pthread_mutex_unlock(&all->lock);
-    return status;
-}
+// One trial, or several that look through the same network.
+typedef struct party {
+    trials *all;
+    psi_ctx *ctx;
+    cli_trial *const *members; // (n)
+    size_t n;
+    psi_net *start[MOST_TOGETHER]; // pretrained: what it starts from
+    psi_agent *agents[MOST_TOGETHER];
+    char *checkpoints[MOST_TOGETHER]; // where they are kept; NULL: nowhere
+    psi_status each[MOST_TOGETHER];
+    double saved[MOST_TOGETHER]; // when
+} party;
 
-// Plays until the agent has all its episodes; a checkpoint now and then.
-static psi_status learn(psi_ctx *ctx, trials *all, const cli_trial *trial, psi_agent *agent,
-                        const char *checkpoint)
+// After every episode: a checkpoint now and then.
+static psi_status ended(void *user, size_t i)
 {
     psi_status status = PSI_OK;
-    double saved = base_seconds();
-    size_t played;
-    psi_agent_curve(agent, &played);
-    for (size_t e = played; e < trial->episodes; e++) {
-        TRY(psi_agent_play(ctx, agent, 1));
-        if (tell(all, weight_of(trial)) != PSI_OK) {
-            status = FAIL(ctx, PSI_ECANCELLED, "stopped on request");
-            goto done;
-        }
-        if (!checkpoint || base_seconds() - saved < CHECKPOINT_EVERY) continue;
-        TRY(psi_agent_save(ctx, agent, checkpoint));
-        saved = base_seconds();
-    }
+    party *p = user;
+    trials *all = p->all;
+    pthread_mutex_lock(&all->lock);
+    all->done += weight_of(p->members[i]);
+    status = base_progress_at(&all->progress, all->done);
+    pthread_mutex_unlock(&all->lock);
+    if (status != PSI_OK) return FAIL(p->ctx, PSI_ECANCELLED, "stopped on request");
+    if (!p->checkpoints[i] || base_seconds() - p->saved[i] < CHECKPOINT_EVERY) goto done;
+    TRY(psi_agent_save(p->ctx, p->agents[i], p->checkpoints[i]));
+    p->saved[i] = base_seconds();
 done:
     return status;
 }
 
 // The Q-network that a pretrained agent starts from: from a file, or learnt here and now.
-static psi_status pretrain(psi_ctx *ctx, trials *all, const cli_trial *trial, psi_net **out)
+static psi_status pretrain(psi_ctx *ctx, trials *all, cli_trial *trial, psi_net **out)
 {
     psi_status status = PSI_OK;
-    psi_agent *first = NULL;
+    party alone = {.all = all, .ctx = ctx, .members = &trial, .n = 1};
     psi_agent_options options = trial->options;
     *out = NULL;
     if (trial->start_file) return psi_net_load(ctx, trial->start_file, out);
     options.kind = PSI_AGENT_DQN;
     options.view = PSI_VIEW_AUTO;
-    TRY(psi_agent_new(ctx, &trial->training, &options, &first));
-    TRY(learn(ctx, all, trial, first, NULL));
-    TRY(psi_net_clone(ctx, psi_agent_network(first), out));
+    TRY(psi_agent_new(ctx, &trial->training, &options, &alone.agents[0]));
+    TRY(psi_agents_play(ctx, alone.agents, 1, trial->episodes, ended, &alone, NULL));
+    TRY(psi_net_clone(ctx, psi_agent_network(alone.agents[0]), out));
 done:
-    psi_agent_free(ctx, first);
+    psi_agent_free(ctx, alone.agents[0]);
+    return status;
+}
+
+static psi_status make_member(psi_ctx *ctx, party *p, size_t i)
+{
+    psi_status status = PSI_OK;
+    cli_trial *trial = p->members[i];
+    struct stat info;
+    psi_agent_options options = trial->options;
+    if (trial->folder) {
+        TRY(base_make_folders(ctx, trial->folder));
+        TRY(file_in(ctx, trial, "checkpoint", &p->checkpoints[i]));
+    }
+    if (options.kind == PSI_AGENT_PRETRAINED) TRY(pretrain(ctx, p->all, trial, &p->start[i]));
+    options.start = p->start[i];
+    TRY(psi_agent_new(ctx, &trial->task, &options, &p->agents[i]));
+    if (p->checkpoints[i] && stat(p->checkpoints[i], &info) == 0) {
+        TRY(psi_agent_load(ctx, p->agents[i], p->checkpoints[i]));
+    }
+    p->saved[i] = base_seconds();
+done:
     return status;
 }
 
@@ -263,45 +287,87 @@ done:
     return status;
 }
 
-static psi_status run_trial(psi_ctx *ctx, trials *all, cli_trial *trial)
+// Those that did not diverge, without exploration.
+static psi_status evaluate(psi_ctx *ctx, party *p)
 {
     psi_status status = PSI_OK;
-    psi_net *start = NULL;
-    psi_agent *agent = NULL;
-    char *checkpoint = NULL;
-    struct stat info;
-    const double started = base_seconds();
-    psi_agent_options options = trial->options;
-    if (trial->folder) {
-        TRY(base_make_folders(ctx, trial->folder));
-        TRY(file_in(ctx, trial, "checkpoint", &checkpoint));
+    psi_agent *sound[MOST_TOGETHER];
+    psi_agent_score scores[MOST_TOGETHER];
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->each[i] == PSI_OK) sound[n++] = p->agents[i];
     }
-    if (options.kind == PSI_AGENT_PRETRAINED) TRY(pretrain(ctx, all, trial, &start));
-    options.start = start;
-    TRY(psi_agent_new(ctx, &trial->task, &options, &agent));
-    if (checkpoint && stat(checkpoint, &info) == 0) TRY(psi_agent_load(ctx, agent, checkpoint));
-    status = learn(ctx, all, trial, agent, checkpoint);
-    trial->diverged = status == PSI_ENUMERIC; // counted and shown, with what it earned till then
-    if (!trial->diverged) TRY(status);
-    TRY(keep_curve(ctx, trial, agent));
-    if (trial->evaluation && !trial->diverged) {
-        TRY(psi_agent_evaluate(ctx, agent, trial->evaluation, &trial->final));
+    if (p->members[0]->evaluation == 0) goto done;
+    TRY(psi_agents_evaluate(ctx, sound, n, p->members[0]->evaluation, scores));
+    n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->each[i] == PSI_OK) p->members[i]->final = scores[n++];
     }
-    trial->seconds = base_seconds() - started;
-    if (trial->folder) TRY(write_result(ctx, trial, agent));
-    if (checkpoint) base_remove(checkpoint);
-    trial->finished = true;
 done:
-    base_free(ctx, checkpoint);
-    psi_agent_free(ctx, agent);
-    psi_net_free(ctx, start);
     return status;
+}
+
+static psi_status run_party(psi_ctx *ctx, trials *all, cli_trial *const *members, size_t n)
+{
+    psi_status status = PSI_OK;
+    party p = {.all = all, .ctx = ctx, .members = members, .n = n};
+    const double started = base_seconds();
+    for (size_t i = 0; i < n; i++) TRY(make_member(ctx, &p, i));
+    TRY(psi_agents_play(ctx, p.agents, n, members[0]->episodes, ended, &p, p.each));
+    TRY(evaluate(ctx, &p));
+    const double seconds = (base_seconds() - started) / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        cli_trial *trial = members[i];
+        trial->diverged = p.each[i] != PSI_OK; // counted and shown, with what it earned till then
+        trial->seconds = seconds;
+        TRY(keep_curve(ctx, trial, p.agents[i]));
+        if (trial->folder) TRY(write_result(ctx, trial, p.agents[i]));
+        if (p.checkpoints[i]) base_remove(p.checkpoints[i]);
+        trial->finished = true;
+    }
+done:
+    for (size_t i = 0; i < n; i++) {
+        base_free(ctx, p.checkpoints[i]);
+        psi_agent_free(ctx, p.agents[i]);
+        psi_net_free(ctx, p.start[i]);
+    }
+    return status;
+}
+
+static bool can_join(const cli_trial *a, const cli_trial *b)
+{
+    return sees_through_network(&a->options) && sees_through_network(&b->options) &&
+           a->options.representation == b->options.representation &&
+           a->options.view == b->options.view && a->episodes == b->episodes &&
+           a->evaluation == b->evaluation;
+}
+
+// Brings trials that can be played together next to each other, in parties that begin at first[i]
+// and are as large as they may be while every thread gets one.
+static size_t make_parties(cli_trial **pending, size_t n, size_t threads, size_t *first)
+{
+    size_t parties = 0;
+    for (size_t i = 0; i < n; parties++) {
+        size_t same = 0, joined = i + 1;
+        for (size_t j = i; j < n; j++) same += j == i || can_join(pending[i], pending[j]);
+        const size_t most = base_min((same + threads - 1) / threads, MOST_TOGETHER);
+        for (size_t j = joined; j < n && joined - i < most; j++) {
+            if (!can_join(pending[i], pending[j])) continue;
+            cli_trial *const friend = pending[j];
+            memmove(pending + joined + 1, pending + joined, (j - joined) * sizeof(cli_trial *));
+            pending[joined++] = friend;
+        }
+        first[parties] = i;
+        i = joined;
+    }
+    first[parties] = n;
+    return parties;
 }
 
 static psi_status job(void *user, psi_ctx *own, size_t i)
 {
     trials *all = user;
-    return run_trial(own, all, all->pending[i]);
+    return run_party(own, all, all->pending + all->first[i], all->first[i + 1] - all->first[i]);
 }
 
 psi_status cli_trials_run(cli_call *cli, cli_trial *list, size_t n, bool wide)
@@ -312,6 +378,7 @@ psi_status cli_trials_run(cli_call *cli, cli_trial *list, size_t n, bool wide)
     size_t pending = 0;
     pthread_mutex_init(&all.lock, NULL);
     TRY(base_alloc(cli->ctx, n, sizeof *all.pending, &all.pending));
+    TRY(base_alloc(cli->ctx, n + 1, sizeof *all.first, &all.first));
     for (size_t i = 0; i < n; i++) {
         if (!list[i].finished) TRY(read_result(cli->ctx, &list[i]));
         if (list[i].finished) continue;
@@ -320,10 +387,12 @@ psi_status cli_trials_run(cli_call *cli, cli_trial *list, size_t n, bool wide)
         all.pending[pending++] = &list[i];
     }
     all.progress = base_progress_start(cli->ctx, "learning", total);
+    const size_t threads = wide ? 1 : (size_t)psi_threads(cli->ctx);
+    const size_t parties = make_parties(all.pending, pending, threads, all.first);
     if (wide) {
-        for (size_t i = 0; i < pending; i++) TRY(run_trial(cli->ctx, &all, all.pending[i]));
+        for (size_t i = 0; i < parties; i++) TRY(job(&all, cli->ctx, i));
     } else {
-        TRY(base_jobs_run(cli->ctx, pending, job, &all, NULL));
+        TRY(base_jobs_run(cli->ctx, parties, job, &all, NULL));
     }
     base_progress_end(&all.progress, total);
 done:
@@ -332,6 +401,7 @@ done:
                       "stopped on request; the same command goes on from here");
     }
     base_free(cli->ctx, all.pending);
+    base_free(cli->ctx, all.first);
     pthread_mutex_destroy(&all.lock);
     return status;
 }

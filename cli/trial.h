@@ -1,5 +1,6 @@
 // Trials: one agent, one task, one seed, with a folder that says what came out and from which a
-// trial that was stopped goes on. Many of them run side by side, one thread each.
+// trial that was stopped goes on. Many of them run side by side, one thread each; those that look
+// through the same frozen network share a thread and let it look for all of them at once.
 #ifndef PSI_CLI_TRIAL_H
 #define PSI_CLI_TRIAL_H
 
@@ -19,7 +20,7 @@ typedef struct cli_trial {
     bool finished, diverged;
     psi_agent_score score, final; // while learning; of the evaluation
     uint64_t updates;
-    double seconds;
+    double seconds;           // its share, if it was played together with others
     psi_agent_episode *curve; // (n_curve)
     size_t n_curve;
 } cli_trial;

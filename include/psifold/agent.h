@@ -174,6 +174,17 @@ PSI_API psi_status psi_agent_values(psi_ctx *ctx, psi_agent *agent, const void *
 PSI_API psi_status psi_agent_evaluate(psi_ctx *ctx, psi_agent *agent, size_t episodes,
                                       psi_agent_score *out);
 
+// The same for n agents at once, each of which does what it would do alone. They must look through
+// the same network in the same view: it then sees what all of them have before them together, which
+// takes little longer than for one. Plays until each has so many episodes in all; ended (may be
+// NULL) is called after every one with the number of the agent, and its error ends all. each (n;
+// may be NULL) gets PSI_ENUMERIC for agents that diverged and left, without ending the others.
+PSI_API psi_status psi_agents_play(psi_ctx *ctx, psi_agent *const *agents, size_t n,
+                                   size_t episodes, psi_status (*ended)(void *user, size_t agent),
+                                   void *user, psi_status *each);
+PSI_API psi_status psi_agents_evaluate(psi_ctx *ctx, psi_agent *const *agents, size_t n,
+                                       size_t episodes, psi_agent_score *scores);
+
 // All that an agent is between two episodes, in a folder that appears whole or not at all. Loading
 // needs an agent made for the same task with the same options; it then goes on as if it had never
 // stopped.

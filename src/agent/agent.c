@@ -1,13 +1,11 @@
-// An agent in its task: the loop of acting and learning, episode by episode. All dice are named by
-// episode or update, so that an agent read from a file goes on exactly where it was.
+// An agent in its task: what it is made of, and what it can be asked. play.c has the loop of acting
+// and learning.
 #include "agent/agent.h"
 
 #include "base/context.h"
 #include "base/progress.h"
 
 #include <math.h>
-
-static const uint64_t FIRST_EVALUATION = (uint64_t)1 << 32; // episodes that are not learnt from
 
 static psi_status check_options(psi_ctx *ctx, const psi_agent_options *o)
 {
@@ -83,7 +81,7 @@ psi_status psi_agent_new(psi_ctx *ctx, const psi_task *task, const psi_agent_opt
     TRY(complete_options(ctx, &agent->options));
     TRY(psi_env_new(ctx, task, 1, options->seed, &agent->env));
     agent->task = *psi_env_task(agent->env);
-    TRY(agent_eye_new(ctx, &agent->task, &agent->options, &agent->eye));
+    TRY(agent_eye_new(ctx, &agent->task, &agent->options, 1, &agent->eye));
     TRY(make_mind(ctx, agent));
     TRY(base_alloc_zero(ctx, 1, agent->eye->space.row_bytes, &agent->observation));
     TRY(base_alloc_zero(ctx, 1, agent->eye->row_bytes, &agent->row));
@@ -111,118 +109,6 @@ void psi_agent_free(psi_ctx *ctx, psi_agent *agent)
     base_free(ctx, agent);
 }
 
-// ε falls linearly from 1 in the first episode to final_epsilon after exploration_episodes.
-static double epsilon_at(const psi_agent_options *options, size_t episode)
-{
-    if (episode >= options->exploration_episodes) return options->final_epsilon;
-    const double left = 1 - (double)episode / (double)options->exploration_episodes;
-    return options->final_epsilon + (1 - options->final_epsilon) * left;
-}
-
-// The best action for what is seen as row; among equally good ones, any.
-static psi_status choose(psi_ctx *ctx, psi_agent *agent, const void *row, double epsilon,
-                         base_random *dice, int32_t *action)
-{
-    psi_status status = PSI_OK;
-    const size_t n = agent->eye->space.n_actions;
-    if (!agent->mind || (epsilon > 0 && base_random_uniform(dice) < epsilon)) {
-        *action = (int32_t)base_random_below(dice, (uint32_t)n);
-        return PSI_OK;
-    }
-    TRY(agent->mind->rules->values(ctx, agent->mind, row, agent->values));
-    uint32_t equals = 1;
-    *action = 0;
-    for (size_t a = 1; a < n; a++) {
-        const psi_real best = agent->values[*action];
-        if (agent->values[a] < best) continue;
-        equals = agent->values[a] > best ? 1 : equals + 1;
-        if (equals == 1 || base_random_below(dice, equals) == 0) *action = (int32_t)a;
-    }
-done:
-    return status;
-}
-
-static psi_status look(psi_ctx *ctx, psi_agent *agent, char *row)
-{
-    return agent_eye_look(ctx, agent->eye, agent->observation,
-                          agent_eye_truth(agent->eye, agent->env), row);
-}
-
-// One episode with this number; teach says whether anything is learnt from it.
-static psi_status play_episode(psi_ctx *ctx, psi_agent *agent, uint64_t number, base_random dice,
-                               double epsilon, bool teach, psi_agent_episode *out)
-{
-    psi_status status = PSI_OK;
-    agent_mind *mind = agent->mind;
-    bool terminated = false, truncated = false;
-    *out = (psi_agent_episode){.epsilon = mind ? epsilon : 1};
-    if (mind) mind->loss_sum = (double)(mind->losses = 0);
-    psi_env_begin_one(agent->env, 0, number, agent->observation);
-    if (mind) TRY(look(ctx, agent, agent->row));
-    if (mind && teach) TRY(mind->rules->begin(ctx, mind, agent->row));
-    while (!terminated && !truncated) {
-        agent_step step = {.row = agent->row, .next = agent->next};
-        TRY(base_cancelled(ctx));
-        TRY(choose(ctx, agent, agent->row, epsilon, &dice, &step.action));
-        psi_env_step_one(agent->env, 0, step.action, agent->observation, &step.reward, &terminated,
-                         &truncated);
-        out->steps++;
-        out->reward += step.reward;
-        if (!mind) continue;
-        if (!terminated) TRY(look(ctx, agent, agent->next));
-        step.terminated = terminated;
-        if (teach) TRY(mind->rules->learn(ctx, mind, &step));
-        char *seen = agent->row;
-        agent->row = agent->next;
-        agent->next = seen;
-    }
-    out->truncated = truncated;
-    out->loss = mind && mind->losses > 0 ? mind->loss_sum / (double)mind->losses : (double)NAN;
-    out->seconds = base_seconds() - agent->started;
-done:
-    return status;
-}
-
-psi_status psi_agent_play(psi_ctx *ctx, psi_agent *agent, size_t episodes)
-{
-    psi_status status = PSI_OK;
-    base_progress progress = base_progress_start(ctx, "learning", episodes);
-    for (size_t i = 0; i < episodes; i++) {
-        const size_t e = agent->n_episodes;
-        if (e == agent->room) {
-            const size_t room = agent->room ? 2 * agent->room : 128;
-            TRY(base_resize(ctx, room, sizeof *agent->curve, &agent->curve));
-            agent->room = room;
-        }
-        TRY(play_episode(ctx, agent, e,
-                         base_random_stream(agent->options.seed, AGENT_STREAM_ACTIONS, e),
-                         epsilon_at(&agent->options, e), true, &agent->curve[e]));
-        agent->n_episodes++;
-        TRY(base_progress_at(&progress, i + 1));
-    }
-    base_progress_end(&progress, episodes);
-done:
-    return status;
-}
-
-psi_status psi_agent_evaluate(psi_ctx *ctx, psi_agent *agent, size_t episodes, psi_agent_score *out)
-{
-    psi_status status = PSI_OK;
-    psi_agent_episode *curve = NULL;
-    TRY(base_alloc(ctx, episodes, sizeof *curve, &curve));
-    if (agent->mind) agent->mind->exploit = true;
-    for (size_t i = 0; i < episodes; i++) {
-        TRY(play_episode(ctx, agent, FIRST_EVALUATION + i,
-                         base_random_stream(agent->options.seed, AGENT_STREAM_EVALUATE, i), 0,
-                         false, &curve[i]));
-    }
-    *out = psi_agent_score_of(curve, episodes);
-done:
-    if (agent->mind) agent->mind->exploit = false;
-    base_free(ctx, curve);
-    return status;
-}
-
 psi_status psi_agent_values(psi_ctx *ctx, psi_agent *agent, const void *observation,
                             int32_t true_latent_state, psi_real *values)
 {
@@ -233,7 +119,7 @@ psi_status psi_agent_values(psi_ctx *ctx, psi_agent *agent, const void *observat
         (true_latent_state < 0 || (size_t)true_latent_state >= agent->eye->n_states)) {
         return FAIL(ctx, PSI_EUSAGE, "there is no latent state %d", true_latent_state);
     }
-    TRY(agent_eye_look(ctx, agent->eye, observation, true_latent_state, agent->row));
+    TRY(agent_eye_look(ctx, agent->eye, observation, &true_latent_state, 1, agent->row));
     TRY(agent->mind->rules->values(ctx, agent->mind, agent->row, values));
 done:
     return status;

@@ -77,8 +77,9 @@ static psi_status see_through(psi_ctx *ctx, agent_eye *eye, const psi_net *net)
     eye->n_features = psi_net_n_features(net);
     eye->n_outputs = psi_net_n_outputs(net);
     const size_t width = eye->view == PSI_VIEW_FEATURES ? eye->n_features : eye->n_outputs;
-    TRY(base_alloc(ctx, width, sizeof *eye->seen, &eye->seen));
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = 1, .predict_only = true},
+    TRY(base_alloc(ctx, eye->most, width * sizeof *eye->seen, &eye->seen));
+    TRY(base_alloc(ctx, eye->most, sizeof *eye->rounded, &eye->rounded));
+    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = eye->most, .predict_only = true},
                      &eye->work));
     if (eye->view == PSI_VIEW_ONE_HOT) {
         status = numbered(ctx, eye, (double)eye->n_outputs);
@@ -90,12 +91,13 @@ done:
 }
 
 psi_status agent_eye_new(psi_ctx *ctx, const psi_task *task, const psi_agent_options *options,
-                         agent_eye **out)
+                         size_t most, agent_eye **out)
 {
     psi_status status = PSI_OK;
     agent_eye *eye = NULL;
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *eye, &eye));
+    eye->most = most;
     eye->view = options->view;
     eye->space = psi_task_observe(task);
     if (eye->view == PSI_VIEW_TRUTH) {
@@ -120,6 +122,7 @@ void agent_eye_free(psi_ctx *ctx, agent_eye *eye)
 {
     if (!eye) return;
     base_free(ctx, eye->seen);
+    base_free(ctx, eye->rounded);
     base_free(ctx, eye->truth);
     psi_work_free(ctx, eye->work);
     base_free(ctx, eye);
@@ -133,9 +136,8 @@ static int32_t largest(const psi_real *x, size_t n)
 }
 
 // What a network saw, as the top layer is to see it.
-static void digest(const agent_eye *eye, float *row)
+static void digest(const agent_eye *eye, const psi_real *x, float *row)
 {
-    const psi_real *x = eye->seen;
     double sum = 0;
     if (eye->view == PSI_VIEW_SOFTMAX) {
         const double top = (double)x[largest(x, eye->n_outputs)];
@@ -156,37 +158,52 @@ int32_t agent_eye_truth(const agent_eye *eye, const psi_env *env)
     return eye->truth ? eye->truth[psi_env_ground_state(env, 0)] : psi_env_latent_state(env, 0);
 }
 
-psi_status agent_eye_look(psi_ctx *ctx, agent_eye *eye, const void *observation, int32_t truth,
-                          void *row)
+static int64_t state_at(const void *observations, size_t i)
+{
+    int64_t state;
+    memcpy(&state, (const char *)observations + i * sizeof state, sizeof state);
+    return state;
+}
+
+static psi_status look_through(psi_ctx *ctx, agent_eye *eye, const void *observations, size_t n,
+                               char *rows)
 {
     psi_status status = PSI_OK;
-    int32_t number = truth;
-    if (eye->view == PSI_VIEW_OBSERVATION && eye->numbered) {
-        int64_t state;
-        memcpy(&state, observation, sizeof state);
-        number = (int32_t)state;
-    } else if (eye->view == PSI_VIEW_OBSERVATION) {
-        memcpy(row, observation, eye->row_bytes);
-    } else if (eye->view != PSI_VIEW_TRUTH) {
-        const bool features = eye->view == PSI_VIEW_FEATURES;
-        float rounded;
-        if (eye->rounds) {
-            int64_t state;
-            memcpy(&state, observation, sizeof state);
-            rounded = (float)state;
-            observation = &rounded;
-        }
-        TRY(psi_net_predict(ctx, eye->net, eye->work, observation, 1, features ? eye->seen : NULL,
-                            features ? NULL : eye->seen));
+    const bool features = eye->view == PSI_VIEW_FEATURES;
+    const size_t width = features ? eye->n_features : eye->n_outputs;
+    if (eye->rounds) {
+        for (size_t i = 0; i < n; i++) eye->rounded[i] = (float)state_at(observations, i);
+        observations = eye->rounded;
+    }
+    TRY(psi_net_predict(ctx, eye->net, eye->work, observations, n, features ? eye->seen : NULL,
+                        features ? NULL : eye->seen));
+    for (size_t i = 0; i < n; i++) {
+        char *row = rows + i * eye->row_bytes;
         if (eye->numbered) {
-            number = largest(eye->seen, eye->n_outputs);
+            const int32_t number = largest(eye->seen + i * width, eye->n_outputs);
+            memcpy(row, &number, sizeof number);
         } else {
-            digest(eye, row);
+            digest(eye, eye->seen + i * width, (float *)row);
         }
     }
-    if (eye->numbered) memcpy(row, &number, sizeof number);
 done:
     return status;
+}
+
+psi_status agent_eye_look(psi_ctx *ctx, agent_eye *eye, const void *observations,
+                          const int32_t *truth, size_t n, void *rows)
+{
+    int32_t *number = rows;
+    if (eye->view == PSI_VIEW_TRUTH) {
+        memcpy(rows, truth, n * sizeof *truth);
+    } else if (eye->view != PSI_VIEW_OBSERVATION) {
+        return look_through(ctx, eye, observations, n, rows);
+    } else if (eye->numbered) {
+        for (size_t i = 0; i < n; i++) number[i] = (int32_t)state_at(observations, i);
+    } else {
+        memcpy(rows, observations, n * eye->row_bytes);
+    }
+    return PSI_OK;
 }
 
 void agent_eye_inputs(const agent_eye *eye, const void *rows, size_t n, void *inputs)

@@ -17,19 +17,22 @@ typedef struct agent_eye {
     const psi_net *net; // borrowed
     bool rounds;        // it takes the number of a state as a float
     psi_work *work;
-    psi_real *seen;               // one row of the network's results
+    size_t most;                  // observations that it can look at together
+    psi_real *seen;               // (most) rows of the network's results
+    float *rounded;               // (most)
     int32_t *truth;               // latent state of every ground state; NULL: the task's own
     size_t n_features, n_outputs; // of the network
 } agent_eye;
 
-// options->view must not be auto.
+// For up to so many observations at a time. options->view must not be auto.
 psi_status agent_eye_new(psi_ctx *ctx, const psi_task *task, const psi_agent_options *options,
-                         agent_eye **out);
+                         size_t most, agent_eye **out);
 void agent_eye_free(psi_ctx *ctx, agent_eye *eye);
 
-// Looks at an observation; truth is what agent_eye_truth says of it, used by the view truth only.
-psi_status agent_eye_look(psi_ctx *ctx, agent_eye *eye, const void *observation, int32_t truth,
-                          void *row);
+// Looks at n observations, each of which comes out as it would alone; truth is what agent_eye_truth
+// says of them, used by the view truth only.
+psi_status agent_eye_look(psi_ctx *ctx, agent_eye *eye, const void *observations,
+                          const int32_t *truth, size_t n, void *rows);
 int32_t agent_eye_truth(const agent_eye *eye, const psi_env *env);
 
 // n remembered rows as the inputs (n, shape) of a network.

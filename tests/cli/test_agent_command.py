@@ -59,6 +59,16 @@ class Agents(unittest.TestCase):
         low, high = found["reward_per_step"]["low"], found["reward_per_step"]["high"]
         self.assertTrue(low <= found["reward_per_step"]["estimate"] <= high)
 
+    def test_those_who_share_a_network_do_not_notice(self):
+        self.make_run(self.path / "run")
+        task = ("combination-lock", "--digits-per-dial", "3", "--images-per-digit", "4", "--kind",
+                "planner", "--run", self.path / "run", "--episodes", "10", "--max-steps", "100")
+        all_on_one = self.scores(*task, "--seeds", "5", "--threads", "1")[1]
+        self.assertEqual(self.scores(*task, "--seeds", "5", "--threads", "2")[1], all_on_one)
+        self.assertEqual(self.scores(*task, "--seeds", "5", "--wide", "--threads", "2")[1],
+                         all_on_one)
+        self.assertEqual(self.scores(*task, "--seed", "3")[1], all_on_one[3:4])
+
     def test_a_folder_keeps_curves_and_results(self):
         task = ("column-world", "--kind", "planner", "--view", "truth", "--episodes", "20",
                 "--seeds", "2", "-o", self.path / "out")

@@ -212,6 +212,122 @@ static void test_evaluation_leaves_no_trace(void **state)
     psi_ctx_free(ctx);
 }
 
+enum { TOGETHER = 5 };
+
+// Agents that share an eye do what each does alone, whoever else is there and wherever they begin.
+static void play_together(psi_ctx *ctx, const psi_task *task, psi_agent_options options,
+                          size_t episodes)
+{
+    psi_agent *agents[TOGETHER], *alone;
+    psi_agent_score scores[TOGETHER], score;
+    psi_status each[TOGETHER];
+    for (size_t i = 0; i < TOGETHER; i++) {
+        options.seed = i;
+        assert_ok(ctx, psi_agent_new(ctx, task, &options, &agents[i]));
+        assert_ok(ctx, psi_agent_play(ctx, agents[i], i / 2)); // some have played before
+    }
+    assert_ok(ctx, psi_agents_play(ctx, agents, TOGETHER, episodes, NULL, NULL, each));
+    assert_ok(ctx, psi_agents_evaluate(ctx, agents, TOGETHER, 2, scores));
+    for (size_t i = 0; i < TOGETHER; i++) {
+        options.seed = i;
+        assert_ok(ctx, psi_agent_new(ctx, task, &options, &alone));
+        assert_ok(ctx, psi_agent_play(ctx, alone, episodes));
+        assert_ok(ctx, psi_agent_evaluate(ctx, alone, 2, &score));
+        assert_int_equal(each[i], PSI_OK);
+        assert_true(same_curve(agents[i], alone));
+        assert_true(scores[i].steps == score.steps && scores[i].reward == score.reward);
+        psi_agent_free(ctx, alone);
+        psi_agent_free(ctx, agents[i]);
+    }
+}
+
+static void test_together_as_alone(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const psi_task points = task_of(ctx, "point-column-world", NULL, NULL);
+    psi_net *net = some_network(ctx, 5);
+    for (size_t i = 0; i < N_KINDS; i++) {
+        psi_agent_options options = small(KINDS[i].kind, KINDS[i].view);
+        if (options.kind < PSI_AGENT_REWARD_PREDICTIVE || options.kind > PSI_AGENT_PLANNER ||
+            options.view == PSI_VIEW_TRUTH) {
+            continue;
+        }
+        options.representation = net;
+        play_together(ctx, &points, options, 8);
+    }
+    psi_net_free(ctx, net);
+    psi_ctx_free(ctx);
+}
+
+// Features of images show the last bit of what a network computes.
+static void test_together_before_images(void **state)
+{
+    (void)state;
+    static const psi_net_kind NETS[] = {PSI_NET_CNN, PSI_NET_RESNET18};
+    psi_ctx *ctx = test_ctx(2);
+    psi_task lock = task_of(ctx, "combination-lock", "images-per-digit", "3");
+    assert_ok(ctx, psi_task_set(ctx, &lock, "max-steps", "12"));
+    assert_ok(ctx, psi_task_check(ctx, &lock));
+    const psi_task_space space = psi_task_observe(&lock);
+    for (size_t i = 0; i < 2; i++) {
+        psi_agent_options options = small(PSI_AGENT_REWARD_PREDICTIVE, PSI_VIEW_FEATURES);
+        const psi_net_spec spec = psi_net_defaults(NETS[i], &space.shape, space.dtype, 1, 7);
+        psi_net *net;
+        assert_ok(ctx, psi_net_new(ctx, &spec, 3, &net));
+        options.representation = net;
+        play_together(ctx, &lock, options, 4);
+        psi_net_free(ctx, net);
+    }
+    psi_ctx_free(ctx);
+}
+
+static psi_status stop_at_third(void *user, size_t agent)
+{
+    size_t *ended = user;
+    assert_in_range(agent, 0, 1);
+    return ++*ended == 3 ? PSI_ECANCELLED : PSI_OK;
+}
+
+// One that diverges leaves, the others play on; who looks at something else cannot join.
+static void test_company(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const psi_task task = task_of(ctx, "point-column-world", NULL, NULL);
+    psi_net *net = some_network(ctx, 5);
+    psi_agent_options options = small(PSI_AGENT_REWARD_PREDICTIVE, PSI_VIEW_FEATURES);
+    psi_agent *agents[2], *other;
+    psi_status each[2];
+    size_t n, ended = 0;
+    options.representation = net;
+    assert_ok(ctx, psi_agent_new(ctx, &task, &options, &agents[1]));
+    options.view = PSI_VIEW_ONE_HOT;
+    assert_ok(ctx, psi_agent_new(ctx, &task, &options, &other));
+    options.view = PSI_VIEW_FEATURES;
+    options.learning_rate = 1e4;
+    options.tau = 1;
+    options.loss = PSI_TD_SQUARED;
+    assert_ok(ctx, psi_agent_new(ctx, &task, &options, &agents[0]));
+    psi_agent *strangers[] = {agents[1], other};
+    assert_status(ctx, psi_agents_play(ctx, strangers, 2, 9, NULL, NULL, NULL), PSI_EUSAGE);
+    test_assert_error_says(ctx, "same network");
+    assert_int_equal(psi_agents_play(ctx, agents, 2, 9, stop_at_third, &ended, each),
+                     PSI_ECANCELLED);
+    assert_ok(ctx, psi_agents_play(ctx, agents, 2, 30, NULL, NULL, each));
+    assert_int_equal(each[0], PSI_ENUMERIC);
+    assert_int_equal(each[1], PSI_OK);
+    psi_agent_curve(agents[0], &n);
+    assert_true(n < 30);
+    psi_agent_curve(agents[1], &n);
+    assert_int_equal(n, 30);
+    psi_agent_free(ctx, agents[0]);
+    psi_agent_free(ctx, agents[1]);
+    psi_agent_free(ctx, other);
+    psi_net_free(ctx, net);
+    psi_ctx_free(ctx);
+}
+
 // Weights of a saved network, all tensors one after the other.
 static size_t weights_in(psi_ctx *ctx, const char *path, float *out, size_t most)
 {
@@ -401,6 +517,25 @@ done:
     return status;
 }
 
+// Two that look through the same network.
+static psi_status live_together(psi_ctx *ctx, void *argument)
+{
+    psi_status status = PSI_OK;
+    psi_agent *agents[2] = {NULL, NULL};
+    psi_agent_score scores[2];
+    psi_task task;
+    psi_agent_options options = small(PSI_AGENT_PLANNER, PSI_VIEW_AUTO);
+    options.representation = argument;
+    TRY(psi_task_defaults(ctx, "point-column-world", NULL, &task));
+    task.max_steps = 4;
+    for (size_t i = 0; i < 2; i++) TRY(psi_agent_new(ctx, &task, &options, &agents[i]));
+    TRY(psi_agents_play(ctx, agents, 2, 2, NULL, NULL, NULL));
+    TRY(psi_agents_evaluate(ctx, agents, 2, 1, scores));
+done:
+    for (size_t i = 0; i < 2; i++) psi_agent_free(ctx, agents[i]);
+    return status;
+}
+
 static void test_no_allocation_may_fail_badly(void **state)
 {
     (void)state;
@@ -411,6 +546,11 @@ static void test_no_allocation_may_fail_badly(void **state)
         what.kind = SWEPT[i];
         assert_true(test_fault_sweep(live, &what) >= 20);
     }
+    psi_ctx *ctx = test_ctx(1);
+    psi_net *net = some_network(ctx, 5);
+    assert_true(test_fault_sweep(live_together, net) >= 20);
+    psi_net_free(ctx, net);
+    psi_ctx_free(ctx);
     test_folder_free(what.folder);
 }
 
@@ -420,6 +560,9 @@ int main(void)
         cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_resuming_is_exact),
         cmocka_unit_test(test_evaluation_leaves_no_trace),
+        cmocka_unit_test(test_together_as_alone),
+        cmocka_unit_test(test_together_before_images),
+        cmocka_unit_test(test_company),
         cmocka_unit_test(test_targets_follow),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_nonsense_is_refused),

@@ -1,0 +1,316 @@
+// Playing: the loop of acting and learning. It is turned inside out, so that several agents can
+// take their turns together: what all of them have before their eyes goes through the network at
+// once. All dice are named by episode or update: an agent does the same in any company, and one
+// read from a file goes on exactly where it was.
+#include "agent/agent.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "base/progress.h"
+
+#include <math.h>
+#include <string.h>
+
+static const uint64_t FIRST_EVALUATION = (uint64_t)1 << 32; // episodes that are not learnt from
+
+// ---- one agent
+
+// ε falls linearly from 1 in the first episode to final_epsilon after exploration_episodes.
+static double epsilon_at(const psi_agent_options *options, uint64_t episode)
+{
+    if (episode >= options->exploration_episodes) return options->final_epsilon;
+    const double left = 1 - (double)episode / (double)options->exploration_episodes;
+    return options->final_epsilon + (1 - options->final_epsilon) * left;
+}
+
+static void begin_episode(psi_agent *agent, bool teach, uint64_t e)
+{
+    agent_mind *mind = agent->mind;
+    const uint32_t stream = teach ? AGENT_STREAM_ACTIONS : AGENT_STREAM_EVALUATE;
+    agent->now =
+        (agent_now){.teach = teach, .dice = base_random_stream(agent->options.seed, stream, e)};
+    agent->now.result.epsilon = !mind ? 1 : teach ? epsilon_at(&agent->options, e) : 0;
+    if (mind) mind->loss_sum = (double)(mind->losses = 0);
+    psi_env_begin_one(agent->env, 0, teach ? e : FIRST_EVALUATION + e, agent->observation);
+}
+
+static void end_episode(psi_agent *agent)
+{
+    const agent_mind *mind = agent->mind;
+    psi_agent_episode *result = &agent->now.result;
+    agent->now.over = true;
+    result->loss = mind && mind->losses > 0 ? mind->loss_sum / (double)mind->losses : (double)NAN;
+    result->seconds = base_seconds() - agent->started;
+}
+
+// The best action for what is seen as row; among equally good ones, any.
+static psi_status choose(psi_ctx *ctx, psi_agent *agent, int32_t *action)
+{
+    psi_status status = PSI_OK;
+    const size_t n = agent->eye->space.n_actions;
+    const double epsilon = agent->now.result.epsilon;
+    base_random *dice = &agent->now.dice;
+    if (!agent->mind || (epsilon > 0 && base_random_uniform(dice) < epsilon)) {
+        *action = (int32_t)base_random_below(dice, (uint32_t)n);
+        return PSI_OK;
+    }
+    TRY(agent->mind->rules->values(ctx, agent->mind, agent->row, agent->values));
+    uint32_t equals = 1;
+    *action = 0;
+    for (size_t a = 1; a < n; a++) {
+        const psi_real best = agent->values[*action];
+        if (agent->values[a] < best) continue;
+        equals = agent->values[a] > best ? 1 : equals + 1;
+        if (equals == 1 || base_random_below(dice, equals) == 0) *action = (int32_t)a;
+    }
+done:
+    return status;
+}
+
+// From the step that led to what is seen as next.
+static psi_status learn(psi_ctx *ctx, psi_agent *agent)
+{
+    agent_mind *mind = agent->mind;
+    agent_now *now = &agent->now;
+    if (!mind || !now->teach) return PSI_OK;
+    if (!now->acted) return mind->rules->begin(ctx, mind, agent->next);
+    now->step.row = agent->row;
+    now->step.next = agent->next;
+    return mind->rules->learn(ctx, mind, &now->step);
+}
+
+// What follows a look at the observation: to learn from how it came about, and to act.
+static psi_status take_turn(psi_ctx *ctx, psi_agent *agent)
+{
+    psi_status status = PSI_OK;
+    agent_now *now = &agent->now;
+    double reward;
+    TRY(base_cancelled(ctx));
+    TRY(learn(ctx, agent));
+    char *seen = agent->next;
+    agent->next = agent->row;
+    agent->row = seen;
+    if (now->result.truncated) {
+        end_episode(agent);
+        goto done;
+    }
+    TRY(choose(ctx, agent, &now->step.action));
+    psi_env_step_one(agent->env, 0, now->step.action, agent->observation, &reward,
+                     &now->step.terminated, &now->result.truncated);
+    now->acted = true;
+    now->step.reward = reward;
+    now->result.steps++;
+    now->result.reward += reward;
+    if (now->step.terminated) { // there is nothing more to see
+        TRY(learn(ctx, agent));
+        end_episode(agent);
+    }
+done:
+    return status;
+}
+
+// ---- several
+
+// Agents that play together.
+typedef struct company {
+    psi_agent *const *agents; // (n)
+    size_t n;
+    bool teach;
+    size_t episodes;          // that each wants to have played
+    size_t *played;           // (n)
+    psi_agent_episode *curve; // (n, episodes) without teaching; else every agent keeps its own
+    psi_status *each;         // (n) what befell an agent alone; NULL: it befalls all
+    psi_status (*ended)(void *user, size_t agent);
+    void *user;
+
+    bool *plays;        // (n) in an episode now
+    agent_eye *eye;     // of all of them
+    agent_eye *own;     // the same, if it had to be made
+    char *observations; // (n) what those who play have before them …
+    int32_t *truth;     // (n)
+    char *rows;         // (n) … and what the eye sees of it
+} company;
+
+static bool look_alike(const psi_agent *a, const psi_agent *b)
+{
+    return a->eye->net && a->eye->net == b->eye->net && a->eye->view == b->eye->view &&
+           a->eye->space.row_bytes == b->eye->space.row_bytes;
+}
+
+static psi_status gather(psi_ctx *ctx, company *all)
+{
+    psi_status status = PSI_OK;
+    const psi_agent *first = all->agents[0];
+    for (size_t i = 1; i < all->n; i++) {
+        if (look_alike(all->agents[i], first)) continue;
+        return FAIL(ctx, PSI_EUSAGE,
+                    "agents %zu and 0 do not look through the same network in the same way", i);
+    }
+    if (all->n > 1) {
+        TRY(agent_eye_new(ctx, &first->task, &first->options, all->n, &all->own));
+    }
+    all->eye = all->own ? all->own : first->eye;
+    TRY(base_alloc_zero(ctx, all->n, sizeof *all->played, &all->played));
+    TRY(base_alloc_zero(ctx, all->n, sizeof *all->plays, &all->plays));
+    TRY(base_alloc(ctx, all->n, all->eye->space.row_bytes, &all->observations));
+    TRY(base_alloc(ctx, all->n, sizeof *all->truth, &all->truth));
+    TRY(base_alloc(ctx, all->n, all->eye->row_bytes, &all->rows));
+done:
+    return status;
+}
+
+static void part(psi_ctx *ctx, company *all)
+{
+    agent_eye_free(ctx, all->own);
+    base_free(ctx, all->played);
+    base_free(ctx, all->plays);
+    base_free(ctx, all->observations);
+    base_free(ctx, all->truth);
+    base_free(ctx, all->rows);
+}
+
+static psi_status look(psi_ctx *ctx, company *all)
+{
+    psi_status status = PSI_OK;
+    const size_t bytes = all->eye->space.row_bytes, row_bytes = all->eye->row_bytes;
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const psi_agent *agent = all->agents[i];
+        if (!all->plays[i] || !agent->mind) continue;
+        memcpy(all->observations + n * bytes, agent->observation, bytes);
+        all->truth[n++] = agent_eye_truth(agent->eye, agent->env);
+    }
+    if (n == 0) goto done;
+    TRY(agent_eye_look(ctx, all->eye, all->observations, all->truth, n, all->rows));
+    n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const psi_agent *agent = all->agents[i];
+        if (!all->plays[i] || !agent->mind) continue;
+        memcpy(agent->next, all->rows + n++ * row_bytes, row_bytes);
+    }
+done:
+    return status;
+}
+
+// The next episode of an agent, if it wants one.
+static psi_status begin_next(psi_ctx *ctx, company *all, size_t i)
+{
+    psi_status status = PSI_OK;
+    psi_agent *agent = all->agents[i];
+    all->plays[i] = all->played[i] < all->episodes;
+    if (!all->plays[i]) goto done;
+    if (all->teach && agent->n_episodes == agent->room) {
+        const size_t room = agent->room ? 2 * agent->room : 128;
+        TRY(base_resize(ctx, room, sizeof *agent->curve, &agent->curve));
+        agent->room = room;
+    }
+    begin_episode(agent, all->teach, all->teach ? agent->n_episodes : all->played[i]);
+done:
+    return status;
+}
+
+static psi_status finish(company *all, size_t i)
+{
+    psi_agent *agent = all->agents[i];
+    if (all->teach) {
+        agent->curve[agent->n_episodes++] = agent->now.result;
+    } else {
+        all->curve[i * all->episodes + all->played[i]] = agent->now.result;
+    }
+    all->played[i]++;
+    return all->ended ? all->ended(all->user, i) : PSI_OK;
+}
+
+static psi_status play(psi_ctx *ctx, company *all, base_progress *progress)
+{
+    psi_status status = PSI_OK;
+    uint64_t done = 0;
+    size_t playing = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        TRY(begin_next(ctx, all, i));
+        playing += all->plays[i];
+    }
+    while (playing > 0) {
+        TRY(look(ctx, all));
+        playing = 0;
+        for (size_t i = 0; i < all->n; i++) {
+            if (!all->plays[i]) continue;
+            status = take_turn(ctx, all->agents[i]);
+            if (status == PSI_ENUMERIC && all->each) {
+                all->each[i] = status;
+                all->plays[i] = false;
+                continue;
+            }
+            TRY(status);
+            if (all->agents[i]->now.over) {
+                TRY(finish(all, i));
+                TRY(base_progress_at(progress, ++done));
+                TRY(begin_next(ctx, all, i));
+            }
+            playing += all->plays[i];
+        }
+    }
+    status = PSI_OK;
+    base_progress_end(progress, done);
+done:
+    return status;
+}
+
+psi_status psi_agents_play(psi_ctx *ctx, psi_agent *const *agents, size_t n, size_t episodes,
+                           psi_status (*ended)(void *user, size_t agent), void *user,
+                           psi_status *each)
+{
+    psi_status status = PSI_OK;
+    uint64_t total = 0;
+    company all = {agents, n, .teach = true, .episodes = episodes};
+    if (n == 0) return PSI_OK;
+    all.ended = ended;
+    all.user = user;
+    all.each = each;
+    for (size_t i = 0; each && i < n; i++) each[i] = PSI_OK;
+    TRY(gather(ctx, &all));
+    for (size_t i = 0; i < n; i++) {
+        all.played[i] = agents[i]->n_episodes;
+        total += episodes - base_min(episodes, agents[i]->n_episodes);
+    }
+    base_progress progress = base_progress_start(ctx, "learning", total);
+    TRY(play(ctx, &all, &progress));
+done:
+    part(ctx, &all);
+    return status;
+}
+
+psi_status psi_agents_evaluate(psi_ctx *ctx, psi_agent *const *agents, size_t n, size_t episodes,
+                               psi_agent_score *scores)
+{
+    psi_status status = PSI_OK;
+    company all = {agents, n, .episodes = episodes};
+    if (n == 0) return PSI_OK;
+    for (size_t i = 0; i < n; i++) {
+        if (agents[i]->mind) agents[i]->mind->exploit = true;
+    }
+    TRY(base_alloc(ctx, episodes, n * sizeof *all.curve, &all.curve));
+    TRY(gather(ctx, &all));
+    base_progress progress = base_progress_start(ctx, "evaluating", n * episodes);
+    TRY(play(ctx, &all, &progress));
+    for (size_t i = 0; i < n; i++) {
+        scores[i] = psi_agent_score_of(all.curve + i * episodes, episodes);
+    }
+done:
+    for (size_t i = 0; i < n; i++) {
+        if (agents[i]->mind) agents[i]->mind->exploit = false;
+    }
+    base_free(ctx, all.curve);
+    part(ctx, &all);
+    return status;
+}
+
+psi_status psi_agent_play(psi_ctx *ctx, psi_agent *agent, size_t episodes)
+{
+    return psi_agents_play(ctx, &agent, 1, agent->n_episodes + episodes, NULL, NULL, NULL);
+}
+
+psi_status psi_agent_evaluate(psi_ctx *ctx, psi_agent *agent, size_t episodes, psi_agent_score *out)
+{
+    return psi_agents_evaluate(ctx, &agent, 1, episodes, out);
+}
