@@ -25,11 +25,11 @@ do for [look in 'light dark png'] {
     set logscale x
     set format x '%g'
     set xrange [1e-07:0.1]
-    set yrange [0:1393]
+    set yrange [0:1394.4]
     set key outside top center horizontal
-    set ytics 0, 200, 995
+    set ytics 0, 200, 996
     set grid ytics lc rgb line
-    plot DATA index 1 using 1:2:(0):(55.72):4 with vectors nohead lw 0.5 lc rgb variable notitle, \
+    plot DATA index 1 using 1:2:(0):(55.776):4 with vectors nohead lw 0.5 lc rgb variable notitle, \
          '' index 0 using 1:3 with fillsteps fs transparent solid 0.12 lc rgb 0x0072b2 notitle, '' index 0 using 1:3 with steps lw 2 lc rgb 0x0072b2 title 'refinement 1', \
          '' index 0 using 1:4 with fillsteps fs transparent solid 0.12 lc rgb 0xe69f00 notitle, '' index 0 using 1:4 with steps lw 2 lc rgb 0xe69f00 title 'refinement 8', \
          '' index 0 using 1:5 with fillsteps fs transparent solid 0.12 lc rgb 0x009e73 notitle, '' index 0 using 1:5 with steps lw 2 lc rgb 0x009e73 title 'refinement 15', \
