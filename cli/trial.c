@@ -314,13 +314,13 @@ static psi_status run_party(psi_ctx *ctx, trials *all, cli_trial *const *members
     const double started = base_seconds();
     for (size_t i = 0; i < n; i++) TRY(make_member(ctx, &p, i));
     TRY(psi_agents_play(ctx, p.agents, n, members[0]->episodes, ended, &p, p.each));
+    for (size_t i = 0; i < n; i++) TRY(keep_curve(ctx, members[i], p.agents[i]));
     TRY(evaluate(ctx, &p));
     const double seconds = (base_seconds() - started) / (double)n;
     for (size_t i = 0; i < n; i++) {
         cli_trial *trial = members[i];
         trial->diverged = p.each[i] != PSI_OK; // counted and shown, with what it earned till then
         trial->seconds = seconds;
-        TRY(keep_curve(ctx, trial, p.agents[i]));
         if (trial->folder) TRY(write_result(ctx, trial, p.agents[i]));
         if (p.checkpoints[i]) base_remove(p.checkpoints[i]);
         trial->finished = true;

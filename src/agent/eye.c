@@ -79,8 +79,6 @@ static psi_status see_through(psi_ctx *ctx, agent_eye *eye, const psi_net *net)
     const size_t width = eye->view == PSI_VIEW_FEATURES ? eye->n_features : eye->n_outputs;
     TRY(base_alloc(ctx, eye->most, width * sizeof *eye->seen, &eye->seen));
     TRY(base_alloc(ctx, eye->most, sizeof *eye->rounded, &eye->rounded));
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = eye->most, .predict_only = true},
-                     &eye->work));
     if (eye->view == PSI_VIEW_ONE_HOT) {
         status = numbered(ctx, eye, (double)eye->n_outputs);
     } else {
@@ -174,6 +172,10 @@ static psi_status look_through(psi_ctx *ctx, agent_eye *eye, const void *observa
     if (eye->rounds) {
         for (size_t i = 0; i < n; i++) eye->rounded[i] = (float)state_at(observations, i);
         observations = eye->rounded;
+    }
+    if (!eye->work) {
+        const psi_work_options options = {.max_batch = eye->most, .predict_only = true};
+        TRY(psi_work_new(ctx, eye->net, &options, &eye->work));
     }
     TRY(psi_net_predict(ctx, eye->net, eye->work, observations, n, features ? eye->seen : NULL,
                         features ? NULL : eye->seen));

@@ -14,9 +14,9 @@ typedef struct agent_eye {
     psi_dtype dtype;      // … and its type
     size_t n_states;      // numbered: how many states there are
 
-    const psi_net *net; // borrowed
-    bool rounds;        // it takes the number of a state as a float
-    psi_work *work;
+    const psi_net *net;           // borrowed
+    bool rounds;                  // it takes the number of a state as a float
+    psi_work *work;               // since the first look: who plays in company needs none
     size_t most;                  // observations that it can look at together
     psi_real *seen;               // (most) rows of the network's results
     float *rounded;               // (most)
