@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_ROWS = 60000, HEAD_STEPS = 600, HEAD_BATCH = 512, BATCH = 256 };
+enum { MOST_ROWS = 20000, HEAD_STEPS = 600, HEAD_BATCH = 512, BATCH = 256 };
 
 typedef struct features {
     size_t n, d;
