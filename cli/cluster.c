@@ -214,8 +214,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
          "training steps of the features; 0: 2,000 for vectors, 1,000 for images"},
         {"head-steps", 0, "N", CLI_SIZE, &how.head_steps, "training steps of every fit"},
         {"representation-steps", 0, "N", CLI_SIZE, &how.representation_steps,
-         "training steps of the representation network; 0: three epochs, two for resnet18, from "
-         "1,000 to 12,000"},
+         "training steps of the representation network; 0: three epochs, from 1,000 to 12,000; two "
+         "epochs less 250 steps for resnet18"},
         {"shift", 0, "N", CLI_SIZE, &how.shift,
          "images are moved by up to N pixels while networks learn"},
         {"learning-rate", 0, "R", CLI_REAL, &how.learning_rate, "of trunk and heads"},

@@ -77,7 +77,7 @@ typedef struct psi_cluster_options {
     size_t hidden;            // units of each of the perceptron's two layers
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
     size_t head_steps;
-    size_t representation_steps; // 0: three epochs (resnet18: two), 1,000 to 12,000 steps
+    size_t representation_steps; // 0: three epochs, 1,000 to 12,000; resnet18: two less 250
     size_t shift;                // images are moved by up to so many pixels while networks learn
     double learning_rate;
     bool paper; // the paper's schedule: see psi_cluster_paper

@@ -17,7 +17,7 @@ psi_status cluster_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_s
                          cluster_inputs *inputs);
 
 typedef struct representation_options {
-    size_t steps;         // 0: three epochs (resnet18: two), but 1,000 to 12,000 steps
+    size_t steps;         // 0: three epochs, 1,000 to 12,000 steps; resnet18: two, less 250 steps
     size_t epochs, batch; // instead of steps, at a constant learning rate; 0: steps
     double learning_rate;
     size_t shift; // images are moved by up to so many pixels
