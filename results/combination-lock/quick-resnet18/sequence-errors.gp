@@ -25,11 +25,11 @@ do for [look in 'light dark png'] {
     set logscale x
     set format x '%g'
     set xrange [1e-07:0.1]
-    set yrange [0:1391.6]
+    set yrange [0:1383.2]
     set key outside top center horizontal
-    set ytics 0, 200, 994
+    set ytics 0, 200, 988
     set grid ytics lc rgb line
-    plot DATA index 1 using 1:2:(0):(55.664):4 with vectors nohead lw 0.5 lc rgb variable notitle, \
+    plot DATA index 1 using 1:2:(0):(55.328):4 with vectors nohead lw 0.5 lc rgb variable notitle, \
          '' index 0 using 1:3 with fillsteps fs transparent solid 0.12 lc rgb 0x0072b2 notitle, '' index 0 using 1:3 with steps lw 2 lc rgb 0x0072b2 title 'refinement 1', \
          '' index 0 using 1:4 with fillsteps fs transparent solid 0.12 lc rgb 0xe69f00 notitle, '' index 0 using 1:4 with steps lw 2 lc rgb 0xe69f00 title 'refinement 7', \
          '' index 0 using 1:5 with fillsteps fs transparent solid 0.12 lc rgb 0x009e73 notitle, '' index 0 using 1:5 with steps lw 2 lc rgb 0x009e73 title 'refinement 13', \
