@@ -129,6 +129,39 @@ PSI_API psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma,
                                psi_certificate **out);
 PSI_API void psi_certificate_free(psi_ctx *ctx, psi_certificate *certificate);
 
+// ---- the verdict --------------------------------------------------------------------------------
+
+#define PSI_VERDICT_TABLE(X)                                                                       \
+    X(CERTAIN, "certain")                       /* every other answer loses by a margin */          \
+    X(UNDETERMINED, "undetermined")             /* the data leave something open: see doubts */     \
+    X(NOT_MARKOV, "not-markov")                 /* the past tells more than the latent state */     \
+    X(NO_SMALL_ANSWER, "no-small-answer")       /* latent states keep growing with the data */      \
+    X(NOTHING_TO_PREDICT, "nothing-to-predict") /* one reward, and no episode ends */               \
+    X(NOT_ASKED, "not-asked")                   /* not with this method */
+
+typedef enum psi_verdict {
+#define X(name, text) PSI_VERDICT_##name,
+    PSI_VERDICT_TABLE(X)
+#undef X
+} psi_verdict;
+
+PSI_API const char *psi_verdict_name(psi_verdict verdict);
+
+// What keeps an answer from being certain.
+typedef enum psi_doubt_kind {
+    PSI_DOUBT_PAIR,    // latent states `state` and `other` may be one
+    PSI_DOUBT_UNTRIED, // action `other` was never taken in latent state `state`
+    PSI_DOUBT_RARE,    // … or in some of its looks too rarely to show another law
+    PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows
+} psi_doubt_kind;
+
+typedef struct psi_doubt {
+    psi_doubt_kind kind;
+    int32_t state, other;
+    double nats;     // of evidence, for pairs
+    uint64_t visits; // transitions behind it
+} psi_doubt;
+
 // ---- the whole method ---------------------------------------------------------------------------
 
 typedef struct psi_clustering {
@@ -157,7 +190,20 @@ typedef struct psi_clustering {
     double ignored;    // share of the states, at the end
     double smoothed;   // share of the states whose label smoothing changed
     psi_certificate *certificate; // on held-out episodes, of a model made from the others
+
+    psi_verdict verdict;
+    double margin;    // nats by which the two most similar latent states are apart
+    double doubtful;  // share of the observations whose latent state is not clear
+    double past;      // share of the transitions about which the past tells more
+    size_t n_doubts;  // the first of what is open …
+    psi_doubt *doubts;
+    float *confidence; // (n_observations) in every label; NULL: not with this method
 } psi_clustering;
+
+// One plain sentence: what the verdict is and what it rests on; and what to do about doubt i. At
+// most size bytes, the closing one included.
+PSI_API void psi_verdict_sentence(const psi_clustering *clustering, char *text, size_t size);
+PSI_API void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size);
 
 // The whole method. Only rewards, actions and observations are looked at, never latent_states.
 // PSI_EUSAGE for options that make no sense, PSI_EDATA if rewards never vary or observations are no

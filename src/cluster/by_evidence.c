@@ -1,0 +1,364 @@
+#include "cluster/by_evidence.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "base/progress.h"
+#include "cluster/successor.h"
+
+#include <xxhash.h>
+
+#include <math.h>
+#include <string.h>
+
+// An observation that fits two groups nearly as well is in neither, for those that lead to it: nine
+// to one is the least odds that speak.
+static const double CLEAR = 2.1972245773362196; // log 9
+enum { MOST_TURNS = 6 };                        // of smoothing and grouping
+
+// Share of the observations that may change their label where nothing changes: as many as may be
+// misplaced in an exact partition.
+static const double SETTLED = 1e-4;
+
+// log-likelihood of a label that no look nearby has.
+static const float UNLIKE = -9.2f; // one in 10,000
+
+typedef struct refining {
+    psi_ctx *ctx;
+    const cluster_problem *problem;
+    const cluster_looks *looks;
+    const outcome_rewards *rewards;
+    const by_evidence_options *options;
+    by_evidence *found;
+    int32_t *known;   // (n_rows) labels as far as those that lead to them may rely on them
+    uint32_t *node;   // (2 · transitions) what followed, as psi_draws has it
+    uint32_t *outcome;
+    uint32_t *first;  // (2 · actions + 1)
+    uint32_t *number; // (2 · actions · …) outcomes that occur, numbered
+    size_t room;      // of number
+    uint64_t *seen;   // (n_steps) a digest of every refinement
+} refining;
+
+// ---- what followed ------------------------------------------------------------------------------
+
+// Two families for each action: the next latent state, as far as it is known, and the reward.
+static psi_status draw(refining *run, psi_draws *out)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = run->problem->data;
+    const outcome_rewards *rewards = run->rewards;
+    const size_t actions = data->n_actions, k = run->found->n_latent;
+    const size_t wide = base_max(k, rewards->n); // outcomes of a family, before they are numbered
+    size_t n = 0, cells;
+    if (!base_mul(2 * actions, wide, &cells) || cells > UINT32_MAX / 2) {
+        return FAIL(run->ctx, PSI_ELIMIT, "%zu latent states and %zu actions are too many", k,
+                    actions);
+    }
+    if (cells > run->room) {
+        TRY(base_resize(run->ctx, cells, sizeof *run->number, &run->number));
+        run->room = cells;
+    }
+    memset(run->number, 0, cells * sizeof *run->number);
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const uint64_t row = run->problem->row[t];
+        const size_t family = 2 * (size_t)data->actions[t];
+        const int32_t next = run->known[row + 1];
+        if (next >= 0) {
+            run->node[n] = (uint32_t)run->looks->leaf[row];
+            run->outcome[n] = (uint32_t)(family * wide + (size_t)next);
+            run->number[run->outcome[n++]] = 1;
+        }
+        if (rewards->n > 1) {
+            run->node[n] = (uint32_t)run->looks->leaf[row];
+            run->outcome[n] = (uint32_t)((family + 1) * wide + (size_t)rewards->of[t]);
+            run->number[run->outcome[n++]] = 1;
+        }
+    }
+    uint32_t used = 0;
+    for (size_t i = 0; i < cells; i++) {
+        if (i % wide == 0) run->first[i / wide] = used;
+        const uint32_t occurs = run->number[i];
+        run->number[i] = used;
+        used += occurs;
+    }
+    run->first[2 * actions] = used;
+    for (size_t i = 0; i < n; i++) run->outcome[i] = run->number[run->outcome[i]];
+    *out = (psi_draws){.n = n,
+                       .node = run->node,
+                       .outcome = run->outcome,
+                       .n_families = 2 * actions,
+                       .family = run->first,
+                       .n_means = rewards->n == 0 ? actions : 0,
+                       .precision = rewards->precision,
+                       .weighted = rewards->weighted,
+                       .mean_variance = rewards->variance};
+done:
+    return status;
+}
+
+// ---- one refinement -----------------------------------------------------------------------------
+
+// Labels from groups: that of the terminal state comes first.
+static void spread(refining *run, const psi_grouping *grouping)
+{
+    const cluster_problem *problem = run->problem;
+    by_evidence *found = run->found;
+    const int32_t first = problem->has_terminal ? 1 : 0;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        const int32_t leaf = run->looks->leaf[row], group = grouping->group[leaf];
+        const float margin = grouping->margin[leaf];
+        found->labels[row] = group < 0 ? -1 : group + first;
+        found->confidence[row] = group < 0 ? 0.0f : 1.0f / (1.0f + expf(-margin));
+        run->known[row] =
+            group >= 0 && ((double)margin >= CLEAR || run->looks->forest.looks) ? group + first : -1;
+    }
+    found->n_latent = grouping->n_groups + (size_t)first;
+}
+
+static psi_status tell(refining *run, double started, const int32_t *before, size_t n_before)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    int32_t *parent = NULL;
+    psi_cluster_step step = {.clusters = found->n_latent, .looked_at = run->problem->n_states};
+    size_t ignored = 0;
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        ignored += found->labels[run->problem->states[i]] < 0;
+    }
+    step.ignored = (double)ignored / (double)run->problem->n_states;
+    TRY(base_alloc(run->ctx, found->n_latent + 2, sizeof *parent, &parent));
+    TRY(cluster_compare(run->ctx, run->problem->n_rows, before, n_before, found->labels,
+                        found->n_latent, &step.agreement, parent));
+    step.seconds = base_seconds() - started;
+    TRY(base_resize(run->ctx, found->n_steps + 1, sizeof *found->steps, &found->steps));
+    found->steps[found->n_steps++] = step;
+    if (run->options->watch) {
+        TRY(run->options->watch(run->options->user, &step, found->n_steps, run->problem->n_rows,
+                                found->labels));
+    }
+done:
+    base_free(run->ctx, parent);
+    return status;
+}
+
+// c_{i+1}: observations whose actions lead to the same latent states and rewards by c_i.
+static psi_status refine(refining *run)
+{
+    psi_status status = PSI_OK;
+    const double started = base_seconds();
+    by_evidence *found = run->found;
+    psi_draws draws;
+    psi_grouping *grouping = NULL;
+    int32_t *before = NULL;
+    const size_t n_before = found->n_latent;
+    TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *before, &before));
+    memcpy(before, found->labels, run->problem->n_rows * sizeof *before);
+    TRY(draw(run, &draws));
+    TRY(psi_group(run->ctx, &run->looks->forest, &draws, run->options->max_latent_states,
+                  &grouping));
+    spread(run, grouping);
+    psi_grouping_free(run->ctx, found->grouping);
+    found->grouping = grouping;
+    grouping = NULL;
+    TRY(tell(run, started, before, n_before));
+done:
+    psi_grouping_free(run->ctx, grouping);
+    base_free(run->ctx, before);
+    return status;
+}
+
+// A digest of the partition: groups are named in order of first appearance.
+static psi_status digest(refining *run, uint64_t *out)
+{
+    psi_status status = PSI_OK;
+    const size_t n = run->problem->n_states;
+    int32_t *name = NULL, *canonical = NULL, next = 0;
+    TRY(base_alloc(run->ctx, run->found->n_latent + 1, sizeof *name, &name));
+    TRY(base_alloc(run->ctx, n, sizeof *canonical, &canonical));
+    for (size_t k = 0; k <= run->found->n_latent; k++) name[k] = -1;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t label = run->known[run->problem->states[i]];
+        if (label >= 0 && name[label] < 0) name[label] = next++;
+        canonical[i] = label < 0 ? -1 : name[label];
+    }
+    *out = XXH3_64bits(canonical, n * sizeof *canonical);
+done:
+    base_free(run->ctx, canonical);
+    base_free(run->ctx, name);
+    return status;
+}
+
+// Cells that mix latent states come and go; where nothing else does, nothing changes.
+static bool is_settled(const refining *run)
+{
+    const by_evidence *found = run->found;
+    if (!run->looks->forest.looks || found->n_steps < 2) return false;
+    const psi_cluster_step *now = &found->steps[found->n_steps - 1];
+    return now->clusters == now[-1].clusters && now->agreement > 1.0 - SETTLED;
+}
+
+// Until c_{i+1} = c_i. Refinements that go in circles are stopped at the coarsest of them.
+static psi_status refine_until_nothing_changes(refining *run)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    const size_t begin = found->n_steps;
+    size_t least = SIZE_MAX; // latent states of the coarsest of a circle
+    found->converged = false;
+    for (size_t i = 0; i < run->options->max_refinements; i++) {
+        TRY(refine(run));
+        TRY(base_resize(run->ctx, i + 1, sizeof *run->seen, &run->seen));
+        TRY(digest(run, &run->seen[i]));
+        if (least < SIZE_MAX && found->n_latent <= least) break;
+        found->converged = is_settled(run);
+        if (found->converged) break;
+        for (size_t j = i; least == SIZE_MAX && j-- > 0;) {
+            if (run->seen[j] != run->seen[i]) continue;
+            found->converged = j + 1 == i;
+            least = found->n_latent;
+            for (; j < i; j++) least = base_min(least, found->steps[begin + j].clusters);
+            break;
+        }
+        if (least < SIZE_MAX && found->n_latent <= least) break;
+    }
+done:
+    return status;
+}
+
+// ---- observations of mixed cells ----------------------------------------------------------------
+
+// What looks say of every label. Rows that nobody labels nearby say nothing.
+static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **index, float **likelihood)
+{
+    psi_status status = PSI_OK;
+    const size_t n = run->problem->n_rows;
+    TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **index, index));
+    TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **likelihood, likelihood));
+    for (size_t row = 0; row < n; row++) {
+        int32_t *label = *index + row * LOOKS_LABELS;
+        float *share = *likelihood + row * LOOKS_LABELS;
+        size_t said = 0;
+        if (run->looks->leaf[row] >= 0) {
+            said = cluster_looks_vote(run->looks, run->found->labels, row, label, share);
+        } else if (run->found->labels[row] >= 0) {
+            label[said] = run->found->labels[row];
+            share[said++] = 1.0f;
+        }
+        for (size_t i = 0; i < said; i++) share[i] = logf(share[i]);
+        for (size_t i = said; i < LOOKS_LABELS; i++) label[i] = -1, share[i] = 0.0f;
+    }
+    *out = (psi_emissions){.per_row = LOOKS_LABELS,
+                           .index = *index,
+                           .log_likelihood = *likelihood,
+                           .absent = UNLIKE,
+                           .every_row = true};
+done:
+    return status;
+}
+
+// What trajectories say about observations on the borders of latent states: forward–backward with
+// the latent model of all others, and with what the looks of each say.
+static psi_status smooth(refining *run, double keep, size_t *changed)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    by_evidence *found = run->found;
+    psi_smooth_options how = psi_smooth_defaults();
+    psi_smooth_summary summary;
+    psi_emissions looks;
+    int32_t *smoothed = NULL, *index = NULL;
+    float *likelihood = NULL;
+    const psi_paths paths = cluster_paths(problem, found->labels, found->n_latent);
+    TRY(listen_to_looks(run, &looks, &index, &likelihood));
+    how.emissions = &looks;
+    how.keep = keep;
+    how.learn_start = true;
+    if (run->rewards->n > 1) {
+        how.reward_class = run->rewards->of;
+        how.n_reward_classes = run->rewards->n;
+    }
+    TRY(base_alloc(run->ctx, problem->n_rows, sizeof *smoothed, &smoothed));
+    TRY(psi_smooth(run->ctx, &paths, &how, smoothed, found->confidence, &summary));
+    *changed = 0;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        *changed += smoothed[row] != found->labels[row];
+        found->labels[row] = run->known[row] = smoothed[row];
+    }
+    found->smoothed = (double)*changed / (double)problem->n_states;
+done:
+    base_free(run->ctx, likelihood);
+    base_free(run->ctx, index);
+    base_free(run->ctx, smoothed);
+    return status;
+}
+
+// With next latent states that trajectories have made clear, fewer cells look mixed: group and
+// smooth in turn until the labels stay. The last turn labels every observation.
+static psi_status label_mixed_cells(refining *run)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    size_t changed;
+    uint64_t before = 0, now;
+    for (found->turns = 0; found->turns < MOST_TURNS; found->turns++) {
+        TRY(smooth(run, 0.9, &changed));
+        TRY(digest(run, &now));
+        if (now == before) break;
+        before = now;
+        TRY(refine(run));
+    }
+    TRY(smooth(run, 0.0, &changed));
+done:
+    return status;
+}
+
+psi_status cluster_refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
+                                      const cluster_looks *looks, const outcome_rewards *rewards,
+                                      const by_evidence_options *options, by_evidence *out)
+{
+    psi_status status = PSI_OK;
+    const size_t n = problem->n_rows, transitions = problem->data->n_transitions;
+    refining run = {.ctx = ctx,
+                    .problem = problem,
+                    .looks = looks,
+                    .rewards = rewards,
+                    .options = options,
+                    .found = out};
+    *out = (by_evidence){.n_latent = problem->has_terminal ? 2 : 1};
+    TRY(base_alloc(ctx, n, sizeof *out->labels, &out->labels));
+    TRY(base_alloc(ctx, n, sizeof *out->confidence, &out->confidence));
+    TRY(base_alloc(ctx, n, sizeof *run.known, &run.known));
+    TRY(base_alloc(ctx, 2 * transitions, sizeof *run.node, &run.node));
+    TRY(base_alloc(ctx, 2 * transitions, sizeof *run.outcome, &run.outcome));
+    TRY(base_alloc(ctx, 2 * problem->data->n_actions + 1, sizeof *run.first, &run.first));
+    for (size_t i = 0; i < n; i++) { // c_0
+        out->labels[i] = looks->leaf[i] >= 0 ? (int32_t)out->n_latent - 1 : -1;
+        out->confidence[i] = 1.0f;
+    }
+    for (size_t e = 0; e < problem->data->n_episodes; e++) {
+        const uint64_t last = problem->data->episode_offsets[e + 1] + e;
+        if (problem->data->terminated[e]) out->labels[last] = 0;
+    }
+    memcpy(run.known, out->labels, n * sizeof *run.known);
+    TRY(refine_until_nothing_changes(&run));
+    if (looks->forest.looks && options->smooth && out->n_latent > 1) TRY(label_mixed_cells(&run));
+done:
+    base_free(ctx, run.seen);
+    base_free(ctx, run.number);
+    base_free(ctx, run.first);
+    base_free(ctx, run.outcome);
+    base_free(ctx, run.node);
+    base_free(ctx, run.known);
+    if (status != PSI_OK) cluster_by_evidence_free(ctx, out);
+    return status;
+}
+
+void cluster_by_evidence_free(psi_ctx *ctx, by_evidence *found)
+{
+    base_free(ctx, found->labels);
+    base_free(ctx, found->confidence);
+    base_free(ctx, found->steps);
+    psi_grouping_free(ctx, found->grouping);
+    *found = (by_evidence){0};
+}

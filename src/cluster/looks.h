@@ -1,0 +1,43 @@
+// Observations that look alike, put together: distinct observations where they repeat, else cells of
+// a tree. The tree halves a set of vectors by two means, and the halves again, down to cells of a
+// few observations each; who looks like whom is who shares a branch.
+#ifndef PSI_CLUSTER_LOOKS_H
+#define PSI_CLUSTER_LOOKS_H
+
+#include "cluster/problem.h"
+
+#include <psifold/evidence.h>
+
+typedef struct cluster_looks {
+    psi_forest forest; // left and right belong to it
+    int32_t *left, *right, *parent;
+    int32_t *leaf; // (n_rows) the leaf of every observation; −1: terminal, or never seen
+    size_t n_leaves;
+    size_t width; // numbers of a vector; 0: distinct observations
+    float *plane; // (n_nodes, width + 1) a vector goes right if its product with the plane, whose
+                  // last number is added, is above 0; in standardised numbers
+    float *gap;   // (n_nodes) how far the halves of a node are apart, in their standard deviations
+    const float *vectors;  // (n_rows, width) standardised; the caller's
+    uint64_t *row;         // (n_states) the rows of a node side by side: …
+    uint64_t *begin, *end; // (n_nodes) … row[begin] … row[end − 1]
+} cluster_looks;
+
+// Distinct observations, numbered. PSI_ELIMIT if there are more than most.
+psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
+                                  cluster_looks *out);
+
+// A tree over vectors (n_rows, width), one for each observation, which are standardised in place
+// and must outlive it.
+psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
+                              float *vectors, cluster_looks *out);
+
+// What the looks of a row say of its label: the votes of its nearest neighbours among the labelled
+// rows on its branch, and of its own cell, which has half of them. At most LOOKS_LABELS labels, with the share of the votes of each; returns how
+// many. A row amid others of its own label has that one only.
+enum { LOOKS_LABELS = 4 };
+size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+                          int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);
+
+void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks);
+
+#endif

@@ -1,0 +1,392 @@
+// The verdict. Certain is what survives every question: are all latent states apart by a margin, is
+// every observation clearly in one of them, was every action taken often enough to show another
+// law, and does the past tell nothing that the latent state does not?
+#include "cluster/verdict.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The probability of being wrong anywhere that `certain` allows, shared by all questions of a kind.
+static const double ALLOWED = 0.01;
+
+// Observations that may be doubtful in an answer that is certain: as many as may be misplaced.
+static const double DOUBTFUL = 1e-4;
+
+enum { MOST_DOUBTS = 64 };
+
+// Halves of a branch that are so many standard deviations apart look different; with fewer rows
+// than FEW and two for every dimension in either, chance makes such gaps.
+static const float GAP = 3.0f;
+enum { FEW = 16 };
+
+// Total variation that the law of a look that stands by itself may differ from its group's without
+// being noticed, at two standard errors.
+static const double RESOLUTION = 0.1;
+
+typedef struct judging {
+    psi_ctx *ctx;
+    const cluster_problem *problem;
+    const cluster_looks *looks;
+    const outcome_rewards *rewards;
+    const by_evidence *found;
+    psi_clustering *result;
+    uint64_t *visits; // (K, A)
+    uint8_t *taken;   // (A) anywhere
+} judging;
+
+// Nats that make each of n questions safe enough.
+static double safe(double n)
+{
+    return log(fmax(n, 1.0) / ALLOWED);
+}
+
+static psi_status doubt(judging *run, psi_doubt what)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    if (result->n_doubts == MOST_DOUBTS) return PSI_OK;
+    TRY(base_resize(run->ctx, result->n_doubts + 1, sizeof *result->doubts, &result->doubts));
+    result->doubts[result->n_doubts++] = what;
+done:
+    return status;
+}
+
+// ---- was everything tried? ----------------------------------------------------------------------
+
+static psi_status count_visits(judging *run)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = run->problem->data;
+    const size_t actions = data->n_actions;
+    TRY(base_alloc_zero(run->ctx, run->result->n_latent * actions, sizeof *run->visits,
+                        &run->visits));
+    TRY(base_alloc_zero(run->ctx, actions, sizeof *run->taken, &run->taken));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const int32_t k = run->result->labels[run->problem->row[t]];
+        run->taken[data->actions[t]] = 1;
+        if (k >= 0) run->visits[(size_t)k * actions + (size_t)data->actions[t]]++;
+    }
+done:
+    return status;
+}
+
+// A latent state in which an action was never taken may be several.
+static psi_status ask_for_actions(judging *run)
+{
+    psi_status status = PSI_OK;
+    const size_t actions = run->problem->data->n_actions;
+    for (size_t k = run->result->has_terminal ? 1 : 0; k < run->result->n_latent; k++) {
+        for (size_t a = 0; a < actions; a++) {
+            if (!run->taken[a] || run->visits[k * actions + a] > 0) continue;
+            TRY(doubt(run, (psi_doubt){.kind = PSI_DOUBT_UNTRIED,
+                                       .state = (int32_t)k,
+                                       .other = (int32_t)a}));
+        }
+    }
+done:
+    return status;
+}
+
+// ---- could a look be of another law? ------------------------------------------------------------
+
+// The least n for which n draws from a law show whether it is another, `apart` from it in total
+// variation: three standard errors of the total variation of what is seen.
+static double draws_needed(const double *counts, const uint32_t *first, size_t f, double apart)
+{
+    double total = 0.0, spread = 0.0;
+    for (uint32_t o = first[f]; o < first[f + 1]; o++) total += counts[o];
+    for (uint32_t o = first[f]; total > 0.0 && o < first[f + 1]; o++) {
+        const double p = counts[o] / total;
+        spread += 0.5 * sqrt(p * (1.0 - p));
+    }
+    const double n = 3.0 * spread / fmax(apart, 1e-6);
+    return fmax(1.0, n * n);
+}
+
+// ---- does the past tell more? -------------------------------------------------------------------
+
+typedef struct context {
+    uint64_t key; // (latent state, what came before)
+    uint32_t transition;
+} context;
+
+static int by_key(const void *a, const void *b)
+{
+    const context *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return (x->transition > y->transition) - (x->transition < y->transition);
+}
+
+// Groups (latent state, past) by what follows, as if they were observations: the latent state
+// before, the action and the class of its reward. If two of one latent state are in different
+// groups, the past tells more than the latent state does. *share gets the share of the transitions
+// whose past does; *worst the latent state that most of them start in.
+static psi_status ask_the_past(judging *run, double *share, int32_t *worst)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const psi_trajectories *data = problem->data;
+    const int32_t *labels = run->result->labels;
+    const size_t n = data->n_transitions, k = run->result->n_latent, actions = data->n_actions;
+    const size_t classes = base_max(run->rewards->n, 1), wide = base_max(k, classes);
+    context *sorted = NULL;
+    uint32_t *node = NULL, *outcome = NULL, *first = NULL, *unit = NULL;
+    int32_t *none = NULL, *state = NULL, *most = NULL;
+    double *weight = NULL, *of_group = NULL, *of_state = NULL;
+    psi_grouping *grouping = NULL;
+    size_t m = 0, units = 0, draws = 0;
+    *share = 0.0;
+    *worst = -1;
+    TRY(base_alloc(run->ctx, n, sizeof *sorted, &sorted));
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        for (uint64_t t = data->episode_offsets[e]; t < data->episode_offsets[e + 1]; t++) {
+            const int32_t now = labels[t + e];
+            if (now < 0 || t == data->episode_offsets[e]) continue;
+            const int32_t before = labels[t + e - 1];
+            if (before < 0) continue;
+            const size_t class = run->rewards->n > 1 ? (size_t)run->rewards->of[t - 1] : 0;
+            const uint64_t past =
+                ((uint64_t)before * actions + (uint64_t)data->actions[t - 1]) * classes + class;
+            sorted[m++] = (context){((uint64_t)now << 40) | past, (uint32_t)t};
+        }
+    }
+    if (m == 0) goto done;
+    qsort(sorted, m, sizeof *sorted, by_key);
+    TRY(base_alloc(run->ctx, m, sizeof *unit, &unit));
+    for (size_t i = 0; i < m; i++) unit[i] = (uint32_t)(units += i > 0 && sorted[i].key != sorted[i - 1].key);
+    units++;
+    TRY(base_alloc(run->ctx, 2 * m, sizeof *node, &node));
+    TRY(base_alloc(run->ctx, 2 * m, sizeof *outcome, &outcome));
+    TRY(base_alloc(run->ctx, 2 * actions + 1, sizeof *first, &first));
+    TRY(base_alloc(run->ctx, units, sizeof *none, &none));
+    TRY(base_alloc(run->ctx, units, sizeof *state, &state));
+    TRY(base_alloc_zero(run->ctx, units, sizeof *weight, &weight));
+    for (size_t u = 0; u < units; u++) none[u] = -1;
+    for (size_t f = 0; f <= 2 * actions; f++) first[f] = (uint32_t)(f * wide);
+    for (size_t i = 0; i < m; i++) {
+        const size_t t = sorted[i].transition, a = (size_t)data->actions[t];
+        const int32_t next = labels[problem->row[t] + 1];
+        state[unit[i]] = labels[problem->row[t]];
+        weight[unit[i]]++;
+        if (next >= 0) {
+            node[draws] = unit[i];
+            outcome[draws++] = first[2 * a] + (uint32_t)next;
+        }
+        if (run->rewards->n > 1) {
+            node[draws] = unit[i];
+            outcome[draws++] = first[2 * a + 1] + (uint32_t)run->rewards->of[t];
+        }
+    }
+    const psi_forest forest = {units, none, none, false};
+    const psi_draws what = {.n = draws,
+                            .node = node,
+                            .outcome = outcome,
+                            .n_families = 2 * actions,
+                            .family = first};
+    TRY(psi_group(run->ctx, &forest, &what, SIZE_MAX, &grouping));
+    // the group that holds most of a latent state's transitions is its own
+    const size_t groups = grouping->n_groups;
+    TRY(base_alloc_zero(run->ctx, groups, sizeof *of_group, &of_group));
+    TRY(base_alloc_zero(run->ctx, k, sizeof *of_state, &of_state));
+    TRY(base_alloc(run->ctx, k, sizeof *most, &most));
+    for (size_t u = 0; u < units;) {
+        const int32_t s = state[u];
+        size_t end = u;
+        most[s] = -1;
+        for (; end < units && state[end] == s; end++) {
+            const int32_t g = grouping->group[end];
+            if (g < 0) continue;
+            of_group[g] += weight[end];
+            if (most[s] < 0 || of_group[g] > of_group[most[s]]) most[s] = g;
+        }
+        for (size_t i = u; i < end; i++) {
+            const int32_t g = grouping->group[i];
+            if (g >= 0) of_group[g] = 0.0;
+        }
+        u = end;
+    }
+    const double clear = safe((double)units);
+    for (size_t u = 0; u < units; u++) {
+        const int32_t g = grouping->group[u];
+        if (g < 0 || g == most[state[u]] || (double)grouping->margin[u] < clear) continue;
+        of_state[state[u]] += weight[u];
+        *share += weight[u] / (double)m;
+        if (*worst < 0 || of_state[state[u]] > of_state[*worst]) *worst = state[u];
+    }
+done:
+    psi_grouping_free(run->ctx, grouping);
+    base_free(run->ctx, most);
+    base_free(run->ctx, of_state);
+    base_free(run->ctx, of_group);
+    base_free(run->ctx, weight);
+    base_free(run->ctx, state);
+    base_free(run->ctx, none);
+    base_free(run->ctx, first);
+    base_free(run->ctx, outcome);
+    base_free(run->ctx, node);
+    base_free(run->ctx, unit);
+    base_free(run->ctx, sorted);
+    return status;
+}
+
+// ---- looks that were seen too rarely ------------------------------------------------------------
+
+// Σ_o min(p, q) of one family's laws; 1 − it is the total variation.
+static double overlap(const psi_grouping *groups, size_t g, size_t h, size_t f)
+{
+    const double *a = groups->counts + g * groups->n_outcomes;
+    const double *b = groups->counts + h * groups->n_outcomes;
+    double n = 0.0, m = 0.0, shared = 0.0;
+    for (uint32_t o = groups->family[f]; o < groups->family[f + 1]; o++) n += a[o], m += b[o];
+    if (n == 0.0 || m == 0.0) return 1.0;
+    for (uint32_t o = groups->family[f]; o < groups->family[f + 1]; o++) {
+        shared += fmin(a[o] / n, b[o] / m);
+    }
+    return shared;
+}
+
+// How far group g is from the nearest other one, where they differ most. A hidden latent state is
+// taken to be no nearer than that.
+static double distance_to_nearest(const psi_grouping *groups, size_t g)
+{
+    double nearest = 1.0;
+    for (size_t h = 0; h < groups->n_groups; h++) {
+        double apart = 0.0;
+        if (h == g) continue;
+        for (size_t f = 0; f < groups->n_families && apart < nearest; f++) {
+            apart = fmax(apart, 1.0 - overlap(groups, g, h, f));
+        }
+        nearest = fmin(nearest, apart);
+    }
+    return nearest;
+}
+
+// Units are leaves (distinct observations), or branches of the tree whose leaves are all of one
+// group. A unit is clear if each action was taken in it often enough to show another law, were it
+// as far from the group's as the nearest other group's law is.
+static psi_status ask_for_visits(judging *run, size_t *doubtful)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const psi_trajectories *data = problem->data;
+    const cluster_looks *looks = run->looks;
+    const psi_grouping *groups = run->found->grouping;
+    const size_t actions = data->n_actions, nodes = looks->forest.n_nodes;
+    const int32_t first = run->result->has_terminal ? 1 : 0;
+    double *needed = NULL;
+    uint32_t *visits = NULL;
+    int32_t *label = NULL;
+    size_t *rows = NULL;
+    *doubtful = 0;
+    TRY(base_alloc(run->ctx, groups->n_groups * actions, sizeof *needed, &needed));
+    TRY(base_alloc_zero(run->ctx, nodes * actions, sizeof *visits, &visits));
+    TRY(base_alloc_zero(run->ctx, nodes, sizeof *rows, &rows));
+    TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
+    for (size_t g = 0; g < groups->n_groups; g++) {
+        double apart = distance_to_nearest(groups, g);
+        if (looks->forest.looks) apart = fmin(apart, 1.5 * RESOLUTION); // at three of them
+        for (size_t a = 0; a < actions; a++) {
+            const double *counts = groups->counts + g * groups->n_outcomes;
+            needed[g * actions + a] =
+                fmax(draws_needed(counts, groups->family, 2 * a, apart),
+                     draws_needed(counts, groups->family, 2 * a + 1, apart));
+        }
+    }
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        visits[(size_t)looks->leaf[problem->row[t]] * actions + (size_t)data->actions[t]]++;
+    }
+    for (size_t i = 0; i < problem->n_states; i++) rows[looks->leaf[problem->states[i]]]++;
+    // from the leaves up: branches of one group are one unit
+    for (size_t v = nodes; v-- > 0;) {
+        label[v] = groups->group[v];
+        if (looks->left[v] < 0) continue;
+        const size_t l = (size_t)looks->left[v], r = (size_t)looks->right[v];
+        rows[v] = rows[l] + rows[r];
+        label[v] = label[l] == -1 ? label[r] : label[r] == -1 || label[l] == label[r] ? label[l] : -2;
+        if (looks->gap[v] > GAP && base_min(rows[l], rows[r]) >= FEW + 2 * looks->width) {
+            label[v] = -2; // two looks
+        }
+        for (size_t a = 0; a < actions; a++) {
+            visits[v * actions + a] = visits[l * actions + a] + visits[r * actions + a];
+        }
+    }
+    for (size_t v = 0; v < nodes; v++) {
+        if (looks->parent[v] >= 0 && label[looks->parent[v]] != -2) continue; // part of a unit
+        if (label[v] == -2) continue;                                        // several units
+        const int32_t g = label[v];
+        bool clear = g >= 0;
+        for (size_t a = 0; clear && a < actions; a++) {
+            if (!run->taken[a] || (double)visits[v * actions + a] >= needed[(size_t)g * actions + a]) {
+                continue;
+            }
+            clear = false;
+            if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // said already
+            TRY(doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
+                                       .state = g + first,
+                                       .other = (int32_t)a,
+                                       .visits = visits[v * actions + a]}));
+        }
+        if (!clear) *doubtful += rows[v];
+    }
+done:
+    base_free(run->ctx, label);
+    base_free(run->ctx, rows);
+    base_free(run->ctx, visits);
+    base_free(run->ctx, needed);
+    return status;
+}
+
+// ---- the verdict --------------------------------------------------------------------------------
+
+psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const cluster_looks *looks,
+                         const outcome_rewards *rewards, const by_evidence *found,
+                         psi_clustering *result)
+{
+    psi_status status = PSI_OK;
+    judging run = {.ctx = ctx,
+                   .problem = problem,
+                   .looks = looks,
+                   .rewards = rewards,
+                   .found = found,
+                   .result = result};
+    const double k = (double)result->n_latent, states = (double)problem->n_states;
+    const double apart = safe(0.5 * k * (k - 1.0));
+    size_t rare = 0, unclear = 0;
+    int32_t worst;
+    result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
+    result->margin = found->grouping->weakest;
+    if (rewards->n == 1 && !problem->has_terminal) goto done;
+    TRY(count_visits(&run));
+    TRY(ask_for_actions(&run));
+    if (result->margin < apart) {
+        const int32_t first = problem->has_terminal ? 1 : 0;
+        TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
+                                    .state = (int32_t)found->grouping->weakest_pair[0] + first,
+                                    .other = (int32_t)found->grouping->weakest_pair[1] + first,
+                                    .nats = result->margin}));
+    }
+    TRY(ask_for_visits(&run, &rare));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        unclear += result->labels[row] < 0 || (double)found->confidence[row] < 1.0 - ALLOWED;
+    }
+    result->doubtful = (double)base_max(rare, unclear) / states;
+    TRY(ask_the_past(&run, &result->past, &worst));
+    if (result->past > 0.0) {
+        TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAST, .state = worst, .other = -1}));
+    }
+    result->verdict = result->n_doubts > 0 || !found->converged || result->doubtful > DOUBTFUL
+                          ? PSI_VERDICT_UNDETERMINED
+                          : PSI_VERDICT_CERTAIN;
+    if (result->past > 0.0 && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
+    if (getenv("SHOW")) fprintf(stderr, "      rare %zu unclear %zu past %.4f doubts %zu conv %d margin %.1f/%.1f\n", rare, unclear, result->past, result->n_doubts, found->converged, result->margin, apart);
+done:
+    base_free(ctx, run.taken);
+    base_free(ctx, run.visits);
+    return status;
+}

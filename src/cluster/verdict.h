@@ -1,0 +1,12 @@
+// How sure an answer is, from the same evidence that found it.
+#ifndef PSI_CLUSTER_VERDICT_H
+#define PSI_CLUSTER_VERDICT_H
+
+#include "cluster/by_evidence.h"
+
+// Fills verdict, margin, doubtful and doubts of the result, whose labels and n_latent are set.
+psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const cluster_looks *looks,
+                         const outcome_rewards *rewards, const by_evidence *found,
+                         psi_clustering *result);
+
+#endif

@@ -1,0 +1,448 @@
+// Grouping leaves by evidence. A few passes, each of which cuts the forest into cells that fit one
+// group, founds groups for cells that fit none, joins groups that are one, gives up groups that are
+// mixtures of others, and learns how random the world is.
+#include "base/checked.h"
+#include "base/context.h"
+#include "evidence/blend.h"
+#include "evidence/groups.h"
+#include "evidence/law.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PASSES = 8 };
+
+// Nats by which a group has to beat every mixture of others to be a state of its own. Cells on the
+// border of two states are mixtures whose proportions vary, which no single mixture explains fully:
+// 10 nats leave some of their groups standing, 20 and 40 give the same partitions (docs/notebook).
+static const double BLEND_MARGIN = 20.0;
+
+// What a node of the forest is: a cell of a group (≥ 0), or one of these.
+enum { SPLIT = -2, NOVEL = -1, BLEND = -3 };
+
+typedef struct cell {
+    uint32_t node;
+    int32_t group; // or NOVEL, BLEND
+} cell;
+
+typedef struct search {
+    psi_ctx *ctx;
+    const psi_forest *forest;
+    evidence_rows rows;
+    evidence_groups groups;
+    blend_work *blend;
+    double *value;   // (n_nodes) evidence of the best cut below a node
+    int32_t *choice; // (n_nodes) a group, SPLIT, NOVEL or BLEND
+    int32_t *label;  // (n_nodes) the group that all leaves of a node were in; SPLIT: several
+    uint8_t *mixed;  // (n_nodes) was a cell of a group that is a mixture: founds none again
+    cell *cells;     // (n_nodes)
+    size_t n_cells;
+    size_t blends;
+} search;
+
+static bool is_leaf(const search *run, size_t v)
+{
+    return run->forest->left[v] < 0;
+}
+
+// ---- cutting the forest into cells --------------------------------------------------------------
+
+static blend_row row_of(const search *run, size_t v)
+{
+    const evidence_rows *rows = &run->rows;
+    return (blend_row){.n = rows->end[v] - rows->begin[v],
+                       .outcome = rows->outcome + rows->begin[v],
+                       .count = rows->count + rows->begin[v],
+                       .precision = rows->precision + v * rows->n_means,
+                       .weighted = rows->weighted + v * rows->n_means};
+}
+
+// The group that explains node v best, if any does so better than limit; its fit.
+static size_t best_group(const search *run, size_t v, double limit, double *fit)
+{
+    const evidence_groups *groups = &run->groups;
+    const int32_t before = run->label[v];
+    size_t best = groups->n;
+    *fit = limit;
+    for (size_t turn = 0; turn <= groups->n; turn++) { // the group it was in comes first
+        const size_t g = turn == 0 ? (size_t)before : turn - 1;
+        if ((turn == 0 && before < 0) || (turn > 0 && (int32_t)g == before)) continue;
+        if (groups->cells[g] == 0) continue;
+        const double now = evidence_fit(groups, g, v, (int32_t)g == before, *fit);
+        if (now > *fit) *fit = now, best = g;
+    }
+    return best;
+}
+
+// Nats by which a cell fits its group better than any other; a cell that is a group by itself, by
+// which it is a state of its own.
+static double margin_of(const search *run, const cell *c)
+{
+    const evidence_groups *groups = &run->groups;
+    const size_t own = (size_t)c->group;
+    double other = -HUGE_VAL;
+    size_t nearest = groups->n;
+    for (size_t g = 0; g < groups->n; g++) {
+        if (g == own || groups->cells[g] == 0) continue;
+        const double fit = evidence_fit(groups, g, c->node, false, other);
+        if (fit > other) other = fit, nearest = g;
+    }
+    if (nearest == groups->n) return 1e30; // there is no other
+    if (groups->cells[own] == 1) {
+        return evidence_novel(groups, nearest, c->node, false) - other;
+    }
+    return evidence_fit(groups, own, c->node, true, -HUGE_VAL) - other;
+}
+
+// From the leaves up: is a node best explained as a cell of one group, as one that founds a group,
+// as a mixture (leaves only: other nodes can be cut further), or by cutting it?
+static void cut(search *run, bool first)
+{
+    const size_t live = evidence_groups_live(&run->groups);
+    const double naming = log((double)live + 1.0) + M_LN2; // which group, and that it is not cut
+    for (size_t v = run->rows.n_nodes; v-- > 0;) {
+        const bool leaf = is_leaf(run, v);
+        double alone = evidence_novel(&run->groups, run->groups.n, v, false);
+        double value = alone, fit;
+        int32_t choice = NOVEL;
+        const double least = alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means);
+        const size_t g = best_group(run, v, least, &fit);
+        if (g < run->groups.n) {
+            value = getenv("VARIANT")||!run->forest->looks? fmax(alone, evidence_novel(&run->groups, g, v, run->label[v] == (int32_t)g)):alone;
+            if (fit >= value || run->mixed[v]) value = fit, choice = (int32_t)g;
+        } else if (run->mixed[v]) {
+            value = -HUGE_VAL;
+        }
+        value -= naming;
+        if (!first && run->forest->looks && (leaf || run->mixed[v]) && live > 1) {
+            const blend_row row = row_of(run, v);
+            const double blend =
+                evidence_blend(run->blend, &run->groups, &row, run->groups.n, value + M_LN2);
+            if (blend - M_LN2 > value) value = blend - M_LN2, choice = BLEND;
+        }
+        if (!leaf) {
+            const double below = run->value[run->forest->left[v]] +
+                                 run->value[run->forest->right[v]] - M_LN2;
+            if (below > value) value = below, choice = SPLIT;
+        }
+        if (!isfinite(value)) choice = BLEND; // a leaf that nothing explains
+        run->value[v] = value;
+        run->choice[v] = choice;
+    }
+}
+
+static int larger_first(const void *a, const void *b, void *user)
+{
+    const double *draws = user;
+    const uint32_t x = ((const cell *)a)->node, y = ((const cell *)b)->node;
+    if (draws[x] != draws[y]) return draws[x] < draws[y] ? 1 : -1;
+    return x < y ? -1 : 1;
+}
+
+// The cells of the best cut, those with the most draws first.
+static void list_cells(search *run)
+{
+    const psi_forest *forest = run->forest;
+    run->n_cells = 0;
+    // a node is reached if its parent was and is cut; children come after their parents
+    for (size_t v = 0; v < run->rows.n_nodes; v++) run->label[v] = 0; // 1: below a cell
+    for (size_t v = 0; v < run->rows.n_nodes; v++) {
+        const bool covered = run->label[v] != 0, split = run->choice[v] == SPLIT;
+        if (!is_leaf(run, v)) {
+            run->label[forest->left[v]] = run->label[forest->right[v]] = covered || !split;
+        }
+        if (!covered && !split) {
+            run->cells[run->n_cells++] = (cell){(uint32_t)v, run->choice[v]};
+        }
+    }
+    qsort_r(run->cells, run->n_cells, sizeof *run->cells, larger_first, run->rows.draws);
+}
+
+// ---- groups from cells --------------------------------------------------------------------------
+
+// Cells that fit no group found new ones, or join one that a larger cell has just founded.
+static psi_status found_groups(search *run)
+{
+    psi_status status = PSI_OK;
+    evidence_groups_clear(&run->groups);
+    for (size_t i = 0; i < run->n_cells; i++) {
+        const cell *c = &run->cells[i];
+        if (c->group >= 0) evidence_groups_add(&run->groups, (size_t)c->group, c->node);
+        run->label[c->node] = SPLIT; // in no group yet: nothing to be left out of its fit
+    }
+    for (size_t i = 0; i < run->n_cells; i++) {
+        cell *c = &run->cells[i];
+        if (c->group != NOVEL) continue;
+        if (run->rows.draws[c->node] == 0.0) { // nothing followed it
+            c->group = BLEND;
+            continue;
+        }
+        const double alone = evidence_novel(&run->groups, run->groups.n, c->node, false);
+        const double least = alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means);
+        double fit;
+        size_t g = best_group(run, c->node, least, &fit);
+        if (g == run->groups.n ||
+            fit < (getenv("VARIANT")||!run->forest->looks?fmax(alone, evidence_novel(&run->groups, g, c->node, false)):alone)) {
+            TRY(evidence_groups_slot(run->ctx, &run->groups, &g));
+        }
+        evidence_groups_add(&run->groups, g, c->node);
+        c->group = (int32_t)g;
+        TRY(base_cancelled(run->ctx));
+    }
+done:
+    return status;
+}
+
+// Joins groups that are more probable as one state than as two, until none are.
+static psi_status join_groups(search *run)
+{
+    psi_status status = PSI_OK;
+    evidence_groups *groups = &run->groups;
+    evidence_index index = {0};
+    int32_t *into = NULL;
+    TRY(evidence_index_new(run->ctx, groups, &index));
+    TRY(base_alloc(run->ctx, groups->n, sizeof *into, &into));
+    for (size_t g = 0; g < groups->n; g++) into[g] = (int32_t)g;
+    for (bool joined = true; joined;) {
+        joined = false;
+        for (size_t g = 0; g < groups->n; g++) {
+            for (size_t h = g + 1; groups->cells[g] && h < groups->n; h++) {
+                if (groups->cells[h] == 0 || evidence_pair(groups, &index, g, h, 0.0) < 0.0) {
+                    continue;
+                }
+                evidence_groups_join(groups, g, h);
+                TRY(evidence_index_join(run->ctx, &index, g, h));
+                into[h] = (int32_t)g;
+                joined = true;
+            }
+        }
+    }
+    for (size_t i = 0; i < run->n_cells; i++) {
+        int32_t *g = &run->cells[i].group;
+        while (*g >= 0 && into[*g] != *g) *g = into[*g];
+    }
+done:
+    base_free(run->ctx, into);
+    evidence_index_free(run->ctx, &index);
+    return status;
+}
+
+static double draws_of(const evidence_groups *groups, size_t g)
+{
+    double sum = 0.0;
+    for (size_t f = 0; f < groups->rows->n_families; f++) {
+        sum += groups->total[g * groups->rows->n_families + f];
+    }
+    return sum;
+}
+
+// Gives up groups that a mixture of others explains as well, the smallest first: cells that mix
+// looks of several states, not a state. Their cells have to be cut further.
+static psi_status give_up_blends(search *run)
+{
+    psi_status status = PSI_OK;
+    evidence_groups *groups = &run->groups;
+    const size_t outcomes = groups->rows->n_outcomes, means = groups->rows->n_means;
+    uint32_t *outcome = NULL;
+    float *count = NULL;
+    uint8_t *asked = NULL;
+    TRY(base_alloc(run->ctx, outcomes, sizeof *outcome, &outcome));
+    TRY(base_alloc(run->ctx, outcomes, sizeof *count, &count));
+    TRY(base_alloc_zero(run->ctx, groups->n, sizeof *asked, &asked));
+    evidence_blend_prepare(run->blend, groups);
+    for (size_t live = evidence_groups_live(groups), turn = live; turn > 0 && live > 2; turn--) {
+        size_t g = groups->n, n = 0;
+        for (size_t h = 0; h < groups->n; h++) {
+            if (groups->cells[h] && !asked[h] &&
+                (g == groups->n || draws_of(groups, h) < draws_of(groups, g))) {
+                g = h;
+            }
+        }
+        asked[g] = 1;
+        for (uint32_t o = 0; o < outcomes; o++) {
+            if (groups->count[g * outcomes + o] <= 0.0f) continue;
+            outcome[n] = o;
+            count[n++] = groups->count[g * outcomes + o];
+        }
+        const blend_row row = {n, outcome, count, groups->precision + g * means,
+                               groups->weighted + g * means};
+        const double own = evidence_of_group(groups, g) - BLEND_MARGIN;
+        if (evidence_blend(run->blend, groups, &row, g, own) < own) continue;
+        for (size_t i = 0; i < run->n_cells; i++) {
+            if (run->cells[i].group != (int32_t)g) continue;
+            run->cells[i].group = BLEND;
+            run->mixed[run->cells[i].node] = 1;
+        }
+        evidence_groups_empty(groups, g);
+        run->blends++;
+        live--;
+    }
+    evidence_blend_prepare(run->blend, groups);
+done:
+    base_free(run->ctx, asked);
+    base_free(run->ctx, count);
+    base_free(run->ctx, outcome);
+    return status;
+}
+
+// Tells every node the group of its cell, and nodes above cells what their children agree on.
+// Returns whether any leaf has changed its group since `before` (n_nodes) was written, anew.
+static bool label_nodes(search *run, int32_t *before)
+{
+    const psi_forest *forest = run->forest;
+    bool changed = false;
+    for (size_t v = 0; v < run->rows.n_nodes; v++) run->label[v] = INT32_MIN;
+    for (size_t i = 0; i < run->n_cells; i++) run->label[run->cells[i].node] = run->cells[i].group;
+    for (size_t v = 0; v < run->rows.n_nodes; v++) {
+        if (is_leaf(run, v)) {
+            changed |= before[v] != run->label[v];
+            before[v] = run->label[v];
+        } else if (run->label[v] != INT32_MIN) {
+            run->label[forest->left[v]] = run->label[forest->right[v]] = run->label[v];
+        }
+    }
+    for (size_t v = run->rows.n_nodes; v-- > 0;) {
+        if (run->label[v] != INT32_MIN) continue;
+        const int32_t l = run->label[forest->left[v]], r = run->label[forest->right[v]];
+        run->label[v] = l == r ? l : SPLIT;
+    }
+    return changed;
+}
+
+// ---- the result ---------------------------------------------------------------------------------
+
+// The two groups that are kept apart by least.
+static psi_status find_weakest(search *run, psi_grouping *out)
+{
+    psi_status status = PSI_OK;
+    const evidence_groups *groups = &run->groups;
+    evidence_index index = {0};
+    TRY(evidence_index_new(run->ctx, groups, &index));
+    out->weakest = HUGE_VAL;
+    for (size_t g = 0; g < groups->n; g++) {
+        for (size_t h = g + 1; groups->cells[g] && h < groups->n; h++) {
+            if (groups->cells[h] == 0) continue;
+            const double apart = -evidence_pair(groups, &index, g, h, -out->weakest);
+            if (apart >= out->weakest) continue;
+            out->weakest = apart;
+            out->weakest_pair[0] = g;
+            out->weakest_pair[1] = h;
+        }
+    }
+done:
+    evidence_index_free(run->ctx, &index);
+    return status;
+}
+
+static psi_status report(search *run, psi_grouping *out)
+{
+    psi_status status = PSI_OK;
+    const evidence_groups *groups = &run->groups;
+    const size_t n = run->rows.n_nodes, outcomes = run->rows.n_outcomes;
+    int32_t *name = NULL;
+    TRY(base_alloc(run->ctx, groups->n + 1, sizeof *name, &name));
+    TRY(base_alloc(run->ctx, n, sizeof *out->group, &out->group));
+    TRY(base_alloc_zero(run->ctx, n, sizeof *out->margin, &out->margin));
+    TRY(base_alloc(run->ctx, run->rows.n_families, sizeof(double), &out->concentration));
+    memcpy(out->concentration, groups->concentration, run->rows.n_families * sizeof(double));
+    out->n_families = run->rows.n_families;
+    out->n_outcomes = outcomes;
+    TRY(base_alloc(run->ctx, out->n_families + 1, sizeof *out->family, &out->family));
+    memcpy(out->family, run->rows.first, (out->n_families + 1) * sizeof *out->family);
+    TRY(find_weakest(run, out));
+    for (size_t g = 0; g < groups->n; g++) {
+        name[g] = groups->cells[g] ? (int32_t)out->n_groups++ : -1;
+    }
+    for (size_t i = 0; out->weakest < HUGE_VAL && i < 2; i++) {
+        out->weakest_pair[i] = (size_t)name[out->weakest_pair[i]];
+    }
+    TRY(base_alloc(run->ctx, out->n_groups, outcomes * sizeof *out->counts, &out->counts));
+    for (size_t g = 0; g < groups->n; g++) {
+        for (size_t o = 0; groups->cells[g] && o < outcomes; o++) {
+            out->counts[(size_t)name[g] * outcomes + o] = (double)groups->count[g * outcomes + o];
+        }
+    }
+    for (size_t i = 0; i < run->n_cells; i++) {
+        const cell *c = &run->cells[i];
+        out->margin[c->node] = c->group < 0 ? 0.0f : (float)margin_of(run, c);
+    }
+    for (size_t v = 0; v < n; v++) { // cells come before what is below them
+        if (!is_leaf(run, v)) {
+            const float margin = out->margin[v];
+            if (run->choice[v] != SPLIT) {
+                out->margin[run->forest->left[v]] = out->margin[run->forest->right[v]] = margin;
+            }
+            out->group[v] = -1;
+        } else {
+            out->group[v] = run->label[v] < 0 ? -1 : name[run->label[v]];
+        }
+    }
+    out->blends = run->blends;
+done:
+    base_free(run->ctx, name);
+    return status;
+}
+
+psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *draws,
+                     size_t max_groups, psi_grouping **out)
+{
+    psi_status status = PSI_OK;
+    const size_t n = forest->n_nodes;
+    search run = {.ctx = ctx, .forest = forest};
+    psi_grouping *made = NULL;
+    int32_t *before = NULL;
+    *out = NULL;
+    TRY(evidence_rows_new(ctx, forest, draws, &run.rows));
+    TRY(evidence_groups_new(ctx, &run.rows, &run.groups));
+    TRY(evidence_blend_new(ctx, &run.groups, &run.blend));
+    TRY(base_alloc(ctx, n, sizeof *run.value, &run.value));
+    TRY(base_alloc(ctx, n, sizeof *run.choice, &run.choice));
+    TRY(base_alloc(ctx, n, sizeof *run.label, &run.label));
+    TRY(base_alloc_zero(ctx, n, sizeof *run.mixed, &run.mixed));
+    TRY(base_alloc(ctx, n, sizeof *run.cells, &run.cells));
+    TRY(base_alloc(ctx, n, sizeof *before, &before));
+    for (size_t v = 0; v < n; v++) run.label[v] = before[v] = SPLIT;
+    for (size_t pass = 0; pass < MOST_PASSES; pass++) {
+        cut(&run, pass == 0);
+        list_cells(&run);
+        TRY(found_groups(&run));
+        TRY(join_groups(&run));
+        if (evidence_groups_live(&run.groups) > max_groups) {
+            status = FAIL(ctx, PSI_ELIMIT, "there are more than %zu latent states", max_groups);
+            goto done;
+        }
+        run.blends = 0;
+        if (forest->looks) TRY(give_up_blends(&run));
+        const bool changed = label_nodes(&run, before);
+        if (!changed && pass > 1) break;
+        evidence_learn_concentration(&run.groups);
+    }
+    TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
+    TRY(report(&run, made));
+    *out = made;
+    made = NULL;
+done:
+    psi_grouping_free(ctx, made);
+    base_free(ctx, before);
+    base_free(ctx, run.cells);
+    base_free(ctx, run.mixed);
+    base_free(ctx, run.label);
+    base_free(ctx, run.choice);
+    base_free(ctx, run.value);
+    evidence_blend_free(ctx, run.blend);
+    evidence_groups_free(ctx, &run.groups);
+    evidence_rows_free(ctx, &run.rows);
+    return status;
+}
+
+void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
+{
+    if (!grouping) return;
+    base_free(ctx, grouping->group);
+    base_free(ctx, grouping->margin);
+    base_free(ctx, grouping->family);
+    base_free(ctx, grouping->counts);
+    base_free(ctx, grouping->concentration);
+    base_free(ctx, grouping);
+}
