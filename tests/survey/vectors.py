@@ -1,0 +1,271 @@
+"""A survey of block MDPs seen as vectors, of other shapes than tests/support/block_mdp.c draws.
+
+    vectors.py make FOLDER FROM TO
+    vectors.py run FOLDER --psifold PATH [--json OUT] [--limit SECONDS] [--only FAMILY] [--jobs N]
+
+`make` writes NNNN-family.npz, with the exact smallest truth as latent_states, and a .json beside it
+that says how the instance was made and how well its data tell its states apart. `run` clusters all of
+them with default options, and fails if an answer is wrong and was given as certain. Instances 0 to 99
+are for development; 1000 and above are to be looked at when nothing is changed any more.
+
+No answer is right where two states look the same (family hidden), and "wrong, said so" is what is
+wanted there; where every reward is the same and nothing ends (constant), so is one state, or an error
+with a sentence that says it.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+import latent
+import numpy as np
+from families import FAMILIES
+from scipy.optimize import linear_sum_assignment
+
+MISPLACED = 1e-4  # of all observations: looks may be nine standard deviations apart
+MEMORY = 100.0  # nats that must speak against a Markov task where two states look the same
+CLASSES = ("exact, certain", "exact, not certain", "wrong, said so", "WRONG AND CERTAIN", "error",
+           "time-out")
+
+
+# Making
+
+
+def drawn(number):
+    """Plan, walks and truth of an instance: the first draw that has enough states and evidence."""
+    name = list(FAMILIES)[number % len(FAMILIES)]
+    rng = np.random.default_rng([number, 0x766563])
+    for _ in range(300):
+        plan = FAMILIES[name](rng, number // len(FAMILIES))
+        block, one_answer = latent.minimise(plan.task)
+        if not one_answer:
+            continue
+        walks = latent.walk(plan.task, rng, plan.size, plan.length, plan.episodes)
+        truth = np.unique(block[walks.states], return_inverse=True)[1].astype(np.int32)
+        n_actions = plan.task.policy.shape[1]
+        facts = about(plan, block, truth, walks, n_actions)
+        nats = facts["weakest_pair_nats"]
+        if facts["latent_states"] < plan.fewest_states or facts["states_never_left"]:
+            continue
+        if facts["fewest_observations_of_a_state"] < plan.fewest_seen:
+            continue
+        if nats is not None and nats < plan.enough:
+            continue
+        if plan.same_look and facts["memory_nats"] < MEMORY:
+            continue
+        return name, plan, walks, truth, facts, rng
+    sys.exit(f"instance {number}: no draw of {name} has enough states and evidence")
+
+
+def about(plan, block, truth, walks, n_actions):
+    at, k = walks.steps(), int(truth.max()) + 1
+    visits = np.zeros((k, n_actions), int)
+    np.add.at(visits, (truth[at], walks.actions), 1)
+    over = np.unique(truth[np.cumsum(walks.lengths + 1) - 1][walks.terminated])
+    left = np.setdiff1d(np.arange(k), over)
+    facts = {
+        "latent_states": k,
+        "states_that_look_apart": int((np.bincount(walks.states) > 0).sum()),
+        "actions": n_actions,
+        "transitions": len(walks.actions),
+        "episodes": len(walks.lengths),
+        "terminated": int(walks.terminated.sum()),
+        "fewest_observations_of_a_state": int(np.bincount(truth).min()),
+        "fewest_visits_of_a_pair": int(visits[left].min()),
+        "pairs_never_visited": int((visits[left] == 0).sum()),
+        "states_never_left": int((visits[left].sum(1) == 0).sum()),
+        "weakest_pair_nats": latent.weakest_pair(truth, walks, n_actions),
+        "markov": plan.same_look is None,
+    }
+    if plan.same_look:
+        as_seen = block.copy()
+        as_seen[plan.same_look[1]] = as_seen[plan.same_look[0]]
+        facts["memory_nats"] = latent.memory_nats(as_seen[walks.states], walks, n_actions)
+    return facts
+
+
+def make(folder, first, last):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(first, last):
+        name, plan, walks, truth, facts, rng = drawn(number)
+        observations = plan.look(rng, walks.states, walks.lengths).astype(np.float32)
+        path = folder / f"{number:04d}-{name}"
+        np.savez(path.with_suffix(".npz"), observations=observations,
+                 actions=walks.actions.astype(np.int32), rewards=walks.rewards,
+                 episode_lengths=walks.lengths, terminated=walks.terminated,
+                 truncated=~walks.terminated, n_actions=np.int64(facts["actions"]),
+                 latent_states=truth)
+        facts = {"number": number, "family": name, "dimensions": observations.shape[1], **facts,
+                 "parameters": plan.parameters}
+        path.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
+        print(f"{path.name}: {facts['latent_states']} latent states, {facts['transitions']} "
+              f"transitions, weakest pair {whole(facts['weakest_pair_nats'])} nats", flush=True)
+
+
+# Running
+
+
+def whole(nats):
+    return "–" if nats is None else f"{nats:.0f}"
+
+
+def timed(command, limit):
+    """Exit code (None: out of time), CPU seconds, output and complaint. The limit is one of CPU
+    seconds, so that it means the same on a busy machine; ten times as much by the clock is final."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err)
+        over = threading.Event()
+
+        def watch():
+            until = time.monotonic() + 10 * limit
+            while not over.wait(0.5):
+                if time.monotonic() > until or cpu_seconds(process.pid) > limit:
+                    late.set()
+                    os.kill(process.pid, signal.SIGKILL)
+                    return
+
+        late = threading.Event()
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        over.set()
+        watcher.join()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    code = None if late.is_set() else process.returncode
+    return code, usage.ru_utime + usage.ru_stime, *texts
+
+
+def cpu_seconds(pid):
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def misplaced(found, truth):
+    """How many observations are elsewhere under the best one-to-one matching; ignored ones are."""
+    kept = found >= 0
+    both = np.zeros((int(found.max()) + 1, int(truth.max()) + 1), int)
+    np.add.at(both, (found[kept], truth[kept]), 1)
+    rows, columns = linear_sum_assignment(-both)
+    return len(truth) - int(both[rows, columns].sum())
+
+
+def is_certain(answer):
+    if "verdict" in answer:
+        return answer["verdict"] == "certain"
+    return answer["stable"] and not answer["hot"] and answer["certificate"]["mergeable"] == 0
+
+
+def judged(path, psifold, limit):
+    facts = json.loads(path.with_suffix(".json").read_text())
+    row = {key: facts[key] for key in ("number", "family", "latent_states", "weakest_pair_nats",
+                                       "markov", "dimensions", "actions", "transitions")}
+    with tempfile.TemporaryDirectory(prefix="psifold-survey-") as folder:
+        run = pathlib.Path(folder) / "run"
+        code, seconds, out, complaint = timed(
+            [psifold, "cluster", path, "-o", run, "--json", "--seed", "0", "--quiet", "--threads", "1"],
+            limit)
+        row["cpu_seconds"] = round(seconds, 1)
+        if code is None:
+            return {**row, "class": "time-out"}
+        if code != 0:
+            return {**row, "class": "error", "message": complaint.strip() or f"exit code {code}"}
+        answer = json.loads(out)
+        found = np.load(run / "clusters.npy")
+    truth = np.load(path)["latent_states"]
+    wrong, certain = misplaced(found, truth), is_certain(answer)
+    n_found = answer["latent_states"]
+    exact = facts["markov"] and n_found == facts["latent_states"] and wrong <= MISPLACED * len(truth)
+    kind = CLASSES[(0 if certain else 1) if exact else (3 if certain else 2)]
+    return {**row, "class": kind, "found": n_found, "misplaced": wrong,
+            "ignored": int((found < 0).sum()), "verdict": answer.get("verdict")}
+
+
+def run(folder, psifold, out, limit, only, first, last, keep, jobs):
+    rows = json.loads(out.read_text()) if keep and out and out.exists() else []
+    known = {row["number"] for row in rows}
+    print("| instance | true | found | misplaced | weakest pair, nats | CPU s | |")
+    print("|---|---|---|---|---|---|---|")
+    for row in rows:
+        print_row(row)
+    wanted = []
+    for path in sorted(folder.glob("[0-9]*-*.npz")):
+        number, family = path.stem.split("-", 1)
+        if first <= int(number) < last and int(number) not in known and only in (None, family):
+            wanted.append(path)
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in as_completed([pool.submit(judged, path, psifold, limit) for path in wanted]):
+            rows.append(done.result())
+            print_row(rows[-1])
+            if out:
+                save(out, rows)
+    print_totals(rows)
+    return any(row["class"] == "WRONG AND CERTAIN" for row in rows)
+
+
+def save(out, rows):
+    partial = out.with_name(out.name + ".part")
+    partial.write_text(json.dumps(sorted(rows, key=lambda row: row["number"]), indent=1) + "\n")
+    partial.replace(out)
+
+
+def print_row(row):
+    true = row["latent_states"] if row["markov"] else f"{row['latent_states']}, not Markov"
+    said = row["class"] + (": " + row["message"].splitlines()[-1] if "message" in row else "")
+    print(f"| {row['number']} {row['family']} | {true} | {row.get('found', '')} | "
+          f"{row.get('misplaced', '')} | {whole(row['weakest_pair_nats'])} | "
+          f"{row['cpu_seconds']:.0f} | {said} |", flush=True)
+
+
+def print_totals(rows):
+    print("\n| family | " + " | ".join(CLASSES) + " | CPU s |")
+    print("|---" * (len(CLASSES) + 2) + "|")
+    families = [family for family in FAMILIES if any(row["family"] == family for row in rows)]
+    for family in [*families, None]:
+        own = [row for row in rows if family in (None, row["family"])]
+        counts = [sum(row["class"] == kind for row in own) for kind in CLASSES]
+        print(f"| {family or 'all'} | " + " | ".join(map(str, counts))
+              + f" | {sum(row['cpu_seconds'] for row in own):.0f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    maker = commands.add_parser("make", help="write instances FROM to TO - 1")
+    maker.add_argument("folder", type=pathlib.Path)
+    maker.add_argument("first", type=int, metavar="FROM")
+    maker.add_argument("last", type=int, metavar="TO")
+    runner = commands.add_parser("run", help="cluster the instances in a folder and judge the answers")
+    runner.add_argument("folder", type=pathlib.Path)
+    runner.add_argument("--psifold", required=True, help="the command")
+    runner.add_argument("--json", type=pathlib.Path, help="where results go, one by one")
+    runner.add_argument("--limit", type=float, default=400, help="CPU seconds for one instance [400]")
+    runner.add_argument("--only", choices=FAMILIES, help="this family only")
+    runner.add_argument("--first", type=int, default=0, help="from this instance on")
+    runner.add_argument("--last", type=int, default=10**9, help="to the one before this")
+    runner.add_argument("--keep", action="store_true", help="go on with the results in --json")
+    runner.add_argument("--jobs", type=int, default=1, help="so many at a time, on one thread each [1]")
+    chosen = parser.parse_args()
+    if chosen.command == "make":
+        make(chosen.folder, chosen.first, chosen.last)
+        return 0
+    return int(run(chosen.folder, chosen.psifold, chosen.json, chosen.limit, chosen.only,
+                   chosen.first, chosen.last, chosen.keep, chosen.jobs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
