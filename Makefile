@@ -1,5 +1,5 @@
 # A few lines over CMake. `make run` and `make test` set up a fresh Debian machine by themselves.
-.PHONY: run build test test-long survey lint bench install coverage fuzz clean
+.PHONY: run build test test-long survey survey-real lint bench install coverage fuzz clean
 
 build:
 	@tools/setup build
@@ -20,6 +20,9 @@ test-long: build
 
 survey: build
 	@tools/survey
+
+survey-real: build
+	@tools/survey_real
 
 lint: build
 	@tools/setup lint
