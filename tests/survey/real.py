@@ -238,7 +238,7 @@ def main():
             options.add_argument("--seed", type=seed_of, default=seed, help="a number, or fresh [%(default)s]")
         if name != "make":
             options.add_argument("--psifold", type=Path, required=True, help="the program")
-            options.add_argument("--limit", type=float, default=400, help="seconds for each [400]")
+            options.add_argument("--limit", type=float, default=400, help="CPU seconds for each [400]")
         if name == "make":
             options.add_argument("--missing", action="store_true", help="only what is not there with this seed")
         if name == "run":

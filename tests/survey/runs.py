@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import tempfile
@@ -20,10 +21,16 @@ HEAD = ["task", "true K", "found K", "share wrong", "verdict", "CPU s", "pairs u
 
 
 def execute(command, limit):
-    """Exit code (None: out of time), output, errors, and the CPU seconds and mebibytes it took."""
+    """Exit code (None: out of time), output, errors, and the CPU seconds and mebibytes it took. The limit is
+    on CPU seconds, which do not depend on what else the machine does; a run that sleeps is
+    stopped as well, much later."""
+
+    def confine():
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, int(limit) + 10))
+
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True)
-        deadline, late = time.monotonic() + limit, False
+        process = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True, preexec_fn=confine)
+        deadline, late = time.monotonic() + 10 * limit, False
         try:
             while True:
                 pid, status, used = os.wait4(process.pid, os.WNOHANG)
@@ -39,9 +46,10 @@ def execute(command, limit):
         process.returncode = os.waitstatus_to_exitcode(status)  # it was waited for without its knowledge
         out.seek(0)
         err.seek(0)
-        code = None if late else process.returncode
-        texts = (stream.read().decode(errors="replace") for stream in (out, err))
-        return code, *texts, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        texts = [stream.read().decode(errors="replace") for stream in (out, err)]
+        seconds = used.ru_utime + used.ru_stime
+        code = None if late or (process.returncode != 0 and seconds >= limit) else process.returncode
+        return code, *texts, seconds, used.ru_maxrss / 1024
 
 
 def is_sure(answer):
@@ -64,7 +72,7 @@ def cluster(folder, name, psifold, limit):
         run = Path(scratch) / "run"
         command = [psifold, "cluster", data, "-o", run, "--json", "--seed", "0", "--quiet"]
         code, out, err, seconds, mebibytes = execute([str(word) for word in command], limit)
-        row |= {"cpu_seconds": round(seconds, 2), "mebibytes": round(mebibytes)}
+        row |= {"cpu_seconds": round(seconds, 2), "mebibytes": round(mebibytes), "limit": limit}
         if code is None:
             return row | {"class": TIME_OUT}
         if code != 0:
@@ -106,7 +114,10 @@ def summary(rows):
 
 
 def survey(folder, names, psifold, limit, output=None):
-    """Runs all of them, prints the table as it goes, and keeps the rows in a file after each."""
+    """Runs all of them, prints the table as it goes, and keeps the rows in a file after each. Rows of
+    other tasks that are in the file stay there."""
+    before = json.loads(output.read_text()) if output and output.exists() else []
+    before = [row for row in before if row["name"] not in names]
     print(line(HEAD))
     print("|" + "---|" * len(HEAD), flush=True)
     rows = []
@@ -114,6 +125,6 @@ def survey(folder, names, psifold, limit, output=None):
         rows.append(cluster(folder, name, psifold, limit))
         print(line(cells(rows[-1])), flush=True)
         if output:
-            output.write_text(json.dumps(rows, indent=1) + "\n")
+            output.write_text(json.dumps(before + rows, indent=1) + "\n")
     print(f"\n{summary(rows)}")
     return rows

@@ -133,8 +133,8 @@ def misplaced(truth, labels):
 
 def self_check():
     """The real tasks hardly fold, so that a partition that is too fine would go unnoticed there. Here: a
-    grid of three rows and four columns, where only the column matters; the last pays and ends. Up
-    and down happen at random in one version, and the last column pays a coin in the other."""
+    grid of three rows and four columns, where only the column matters and the row drifts; the last
+    column pays and ends, in one row of the second version by the toss of a coin."""
     for lucky in (False, True):
 
         def outcomes(state, lucky=lucky):
