@@ -1,13 +1,21 @@
-"""How a state of a toy-text task is shown: small pictures of our own, drawn from the state alone.
+"""How states are shown: the space of an observation, and small pictures of toy-text states.
 
-Gymnasium's own pictures depend on the last action (which way the elf looks), and are large.
+The pictures are drawn from the state alone. Gymnasium's own depend on the last action (which way the
+elf looks), and are large.
 """
 
+import gymnasium as gym
 import numpy as np
 
 CELL = 4
 FROZEN_LAKE = {b"S": (200, 230, 255), b"F": (170, 210, 250), b"H": (20, 40, 90), b"G": (250, 220, 90)}
 LANDMARKS = [(255, 0, 0), (0, 255, 0), (255, 255, 0), (0, 0, 255)]
+
+
+def box(observations):
+    """The space of these arrays: bytes are 0 to 255, everything else is unbounded."""
+    low, high = (0, 255) if observations.dtype == np.uint8 else (-np.inf, np.inf)
+    return gym.spaces.Box(low, high, observations.shape[1:], observations.dtype.type)
 
 
 def paint(cells):
