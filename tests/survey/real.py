@@ -4,6 +4,7 @@
     real.py make FOLDER [--only NAME,...] [--seed S]     write the data sets, with their truth
     real.py run FOLDER --psifold PATH [--json OUT]       cluster each and compare
     real.py quick --psifold PATH                         three small ones, for every change
+    real.py compare OUT OUT                              what two versions said of the same data
 
 Every data set is NAME-v0 (written by the minari package), NAME.npz (the same as plain arrays),
 NAME.truth.npy (the block of every observation, episode after episode, L + 1 each) and NAME.json.
@@ -24,7 +25,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from runs import ERROR, SURE_AND_WRONG, TIME_OUT, survey
+from runs import ERROR, SURE_AND_WRONG, TIME_OUT, comparison, survey
 from tasks import all_tasks
 from truth import aliased, check, coverage, partition, self_check
 
@@ -207,6 +208,11 @@ def command_quick(arguments):
     return verdict(rows) or int(any(row["class"] in (ERROR, TIME_OUT) for row in rows))
 
 
+def command_compare(arguments):
+    comparison(*(json.loads(path.read_text()) for path in (arguments.earlier, arguments.later)))
+    return 0
+
+
 def seed_of(text):
     """A number, or `fresh`, which is drawn and then told, so that the data can be made again."""
     if text != "fresh":
@@ -243,6 +249,10 @@ def main():
             options.add_argument("--missing", action="store_true", help="only what is not there with this seed")
         if name == "run":
             options.add_argument("--json", type=Path, metavar="OUT", help="the rows, for later")
+    options = commands.add_parser("compare")
+    options.set_defaults(command=command_compare)
+    options.add_argument("earlier", type=Path)
+    options.add_argument("later", type=Path)
     arguments = parser.parse_args()
     return arguments.command(arguments)
 

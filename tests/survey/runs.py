@@ -128,3 +128,15 @@ def survey(folder, names, psifold, limit, output=None):
             output.write_text(json.dumps(before + rows, indent=1) + "\n")
     print(f"\n{summary(rows)}")
     return rows
+
+
+def comparison(earlier, later):
+    """The verdicts of two versions beside each other, for the same data."""
+    later = {(row["name"], row["seed"]): row for row in later}
+    print(line([*HEAD[:2], "earlier: found K", *HEAD[3:6], "later: found K", *HEAD[3:6], HEAD[6]]))
+    print("|" + "---|" * (len(HEAD) + 4))
+    for row in earlier:
+        other = later.get((row["name"], row["seed"]))
+        if other:
+            first, second = cells(row), cells(other)
+            print(line([*first[:6], *second[2:6], first[6]]))
