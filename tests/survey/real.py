@@ -106,7 +106,7 @@ def write_minari(folder, task, data):
     shutil.rmtree(folder / f"{task.name}-v0", ignore_errors=True)
     if len(data["episode_lengths"]) > MOST_EPISODES:
         return
-    os.environ["MINARI_DATASETS_PATH"] = str(folder)
+    os.environ["MINARI_DATASETS_PATH"] = str(folder.resolve())  # it loses its way with a relative one
     import gymnasium as gym
     import minari
     from minari.data_collector import EpisodeBuffer
