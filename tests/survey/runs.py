@@ -48,7 +48,8 @@ def execute(command, limit):
         err.seek(0)
         texts = [stream.read().decode(errors="replace") for stream in (out, err)]
         seconds = used.ru_utime + used.ru_stime
-        code = None if late or (process.returncode != 0 and seconds >= limit) else process.returncode
+        late = late or process.returncode == -signal.SIGXCPU or (process.returncode != 0 and seconds >= limit)
+        code = None if late else process.returncode
         return code, *texts, seconds, used.ru_maxrss / 1024
 
 
