@@ -1,5 +1,5 @@
 # A few lines over CMake. `make run` and `make test` set up a fresh Debian machine by themselves.
-.PHONY: run build test test-long survey survey-vectors lint bench install coverage fuzz clean
+.PHONY: run build test test-long survey survey-vectors survey-real lint bench install coverage fuzz clean
 
 build:
 	@tools/setup build
@@ -23,6 +23,9 @@ survey: build
 
 survey-vectors: build
 	@tools/survey_vectors
+
+survey-real: build
+	@tools/survey_real
 
 lint: build
 	@tools/setup lint
