@@ -337,6 +337,88 @@ PSI_API psi_merge_options psi_merge_defaults(void);
 PSI_API psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts,
                              const psi_merge_options *options, psi_partition **out);
 
+// ---- models as model checkers have them ---------------------------------------------------------
+
+// A named number per state and per choice; either may be NULL: zeros.
+typedef struct psi_model_reward {
+    char *name;
+    double *state;  // (S)
+    double *choice; // (C)
+} psi_model_reward;
+
+typedef struct psi_model_label {
+    char *name;
+    uint8_t *holds; // (S) 0 or 1
+} psi_model_label;
+
+// A finite model of any size: every state has choices of its own number, every choice an action and
+// a distribution. A state without choices is terminal. A Markov chain has one choice per state.
+typedef struct psi_model {
+    size_t n_states, n_choices, n_transitions; // S, C, m
+    bool chain;                                // a Markov chain (DTMC): nobody chooses
+    uint64_t *choices;                         // (S + 1) choices of s: choices[s] … choices[s + 1]
+    uint64_t *offsets;                         // (C + 1) entries of a choice
+    int32_t *next;                             // (m) 0 … S−1, in any order
+    double *probability;                       // (m) those of a choice sum to 1
+    int32_t *action;                           // (C) 0 … n_actions−1
+    size_t n_actions;
+    char **action_names; // (n_actions); NULL: actions are numbers
+    uint8_t *initial;    // (S) 0 or 1
+    size_t n_labels, n_rewards;
+    psi_model_label *labels;
+    psi_model_reward *rewards;
+} psi_model;
+
+PSI_API void psi_model_free(psi_ctx *ctx, psi_model *model);
+
+// PSI_EDATA with a sentence that names the state, unless offsets ascend, next states exist,
+// probabilities are positive and sum to 1 (to 1e-6, as models are written with six digits), rewards
+// are finite, actions exist, and a Markov chain has no state with two choices. O(m).
+PSI_API psi_status psi_model_check(psi_ctx *ctx, const psi_model *model);
+
+// An MDP of psi_mdp as such a model: action a of a state is its choice a, unseen pairs are left
+// out, the reward is called "reward", terminal states are labelled "terminal".
+PSI_API psi_status psi_model_from_mdp(psi_ctx *ctx, const psi_mdp *mdp, psi_model **out);
+
+// ---- exact quotients ----------------------------------------------------------------------------
+
+typedef struct psi_quotient_options {
+    const char *labels;         // "a,b": these are kept apart; NULL: all; "": none
+    const char *rewards;        // "a,b"; NULL: all; "": none
+    double tolerance;           // 0: exact; else two numbers in one cell of this width are equal
+    bool ignore_actions;        // a choice may be matched by one with another action
+    const psi_partition *start; // only states of one block of it may come together; NULL: all
+    int hash_bits;              // 0: 64; fewer show that collisions are found
+} psi_quotient_options;
+PSI_API psi_quotient_options psi_quotient_defaults(void);
+
+typedef struct psi_quotient_result {
+    psi_partition *partition; // blocks in order of their first states
+    psi_model *model;         // over the blocks: the choices of each block's first state
+    size_t n_passes;          // over all states …
+    size_t n_rounds;          // … and over those whose successors were renamed
+    size_t n_verified;        // times all signatures were compared; above 1: hashes had collided
+    double defect;            // the largest difference of two numbers taken to be equal
+    double seconds;
+    size_t bytes; // of memory, beside the model and the result
+} psi_quotient_result;
+
+// The coarsest partition in which the states of a block agree in the chosen labels and rewards, and
+// in which every choice of one has its equal in the other: same action, same rewards, same
+// probability of entering each block. Probabilities are summed exactly, as rational numbers (those
+// that a double stands for: 0.1 is 1/10, 0.333… with 16 digits 1/3), modulo the prime 2^61 − 1, so
+// that the answer depends neither on order nor on threads; signatures are hashed, and compared in
+// full once no hash splits a block any more. O(m log n) for bounded numbers of choices.
+//
+// With a tolerance, probabilities and rewards (relative to the largest) fall into cells of that
+// width; being closer than a tolerance is no equivalence (a ~ b ~ c does not make a ~ c), sharing a
+// cell is one. Numbers that are close can lie in two cells: the partition may be finer than another
+// that is as good; defect says how far its states really are from their blocks' first ones.
+PSI_API psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
+                                     const psi_quotient_options *options,
+                                     psi_quotient_result **out);
+PSI_API void psi_quotient_free(psi_ctx *ctx, psi_quotient_result *result);
+
 #ifdef __cplusplus
 }
 #endif
