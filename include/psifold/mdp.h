@@ -369,7 +369,18 @@ typedef struct psi_model {
     psi_model_reward *rewards;
 } psi_model;
 
+// Arrays for so many, which the caller fills in: no labels, no rewards, no initial state.
+// PSI_ELIMIT for more than 2^31 − 1 states. *out belongs to the caller.
+PSI_API psi_status psi_model_new(psi_ctx *ctx, size_t n_states, size_t n_choices,
+                                 size_t n_transitions, psi_model **out);
 PSI_API void psi_model_free(psi_ctx *ctx, psi_model *model);
+
+// Adds a label, or a reward of states, choices or both: zeros, which the caller fills in. *holds and
+// *out belong to the model; *out is valid until the next one is added.
+PSI_API psi_status psi_model_add_label(psi_ctx *ctx, psi_model *model, const char *name,
+                                       uint8_t **holds);
+PSI_API psi_status psi_model_add_reward(psi_ctx *ctx, psi_model *model, const char *name, bool state,
+                                        bool choice, psi_model_reward **out);
 
 // PSI_EDATA with a sentence that names the state, unless offsets ascend, next states exist,
 // probabilities are positive and sum to 1 (to 1e-6, as models are written with six digits), rewards
@@ -379,6 +390,18 @@ PSI_API psi_status psi_model_check(psi_ctx *ctx, const psi_model *model);
 // An MDP of psi_mdp as such a model: action a of a state is its choice a, unseen pairs are left
 // out, the reward is called "reward", terminal states are labelled "terminal".
 PSI_API psi_status psi_model_from_mdp(psi_ctx *ctx, const psi_mdp *mdp, psi_model **out);
+
+// Reads a model; what it is, is seen from its content: Storm's DRN, UMB (a tar, maybe gzipped), or
+// Gymnasium's P as JSON, {"0": {"0": [[probability, next, reward, terminated], …], …}, …}. A path
+// that ends with .tra is read as PRISM's tables, with .lab, .srew and .trew from beside it. Returns
+// PSI_EFORMAT, with file and line where there are lines, for a file that is none of them or damaged,
+// PSI_EDATA for a model that contradicts itself, PSI_EUNSUPPORTED for continuous time, intervals
+// and partial observation. *out belongs to the caller and passes psi_model_check.
+PSI_API psi_status psi_model_read(psi_ctx *ctx, const char *path, psi_model **out);
+
+// Writes it as what path ends with: .drn, .umb, .tra (with .lab, .srew and .trew beside it) or
+// .json. The file appears whole. PSI_EUSAGE for another ending.
+PSI_API psi_status psi_model_write(psi_ctx *ctx, const psi_model *model, const char *path);
 
 // ---- exact quotients ----------------------------------------------------------------------------
 

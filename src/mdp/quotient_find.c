@@ -143,7 +143,7 @@ static psi_status fold(psi_ctx *ctx, folding *f, const psi_quotient_options *opt
         n_choices += end - begin;
         n_transitions += model->offsets[end] - model->offsets[begin];
     }
-    TRY(mdp_model_new(ctx, f->n_blocks, n_choices, n_transitions, &f->out));
+    TRY(psi_model_new(ctx, f->n_blocks, n_choices, n_transitions, &f->out));
     TRY(base_alloc(ctx, n_choices, sizeof *f->source, &f->source));
     TRY(base_alloc_zero(ctx, f->n_blocks, sizeof *f->sum, &f->sum));
     f->out->chain = model->chain;

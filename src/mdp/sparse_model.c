@@ -19,7 +19,7 @@ psi_status mdp_copy_name(psi_ctx *ctx, const char *name, size_t length, char **o
     return PSI_OK;
 }
 
-psi_status mdp_model_new(psi_ctx *ctx, size_t n_states, size_t n_choices, size_t n_transitions,
+psi_status psi_model_new(psi_ctx *ctx, size_t n_states, size_t n_choices, size_t n_transitions,
                          psi_model **out)
 {
     psi_status status = PSI_OK;
@@ -104,6 +104,17 @@ done:
     base_free(ctx, reward.state);
     base_free(ctx, reward.name);
     return status;
+}
+
+psi_status psi_model_add_label(psi_ctx *ctx, psi_model *model, const char *name, uint8_t **holds)
+{
+    return mdp_model_add_label(ctx, model, name, strlen(name), holds);
+}
+
+psi_status psi_model_add_reward(psi_ctx *ctx, psi_model *model, const char *name, bool state,
+                                bool choice, psi_model_reward **out)
+{
+    return mdp_model_add_reward(ctx, model, name, strlen(name), state, choice, out);
 }
 
 // ---- the check ----------------------------------------------------------------------------------
@@ -230,7 +241,7 @@ psi_status psi_model_from_mdp(psi_ctx *ctx, const psi_mdp *mdp, psi_model **out)
     *out = NULL;
     TRY(psi_mdp_check(ctx, mdp, false));
     for (size_t row = 0; row < n_rows; row++) n_choices += mdp->offsets[row] < mdp->offsets[row + 1];
-    TRY(mdp_model_new(ctx, mdp->n_states, n_choices, mdp->offsets[n_rows], &model));
+    TRY(psi_model_new(ctx, mdp->n_states, n_choices, mdp->offsets[n_rows], &model));
     model->n_actions = mdp->n_actions;
     TRY(mdp_model_add_reward(ctx, model, "reward", 6, false, true, &reward));
     TRY(mdp_model_add_label(ctx, model, "terminal", 8, &terminal));

@@ -1,15 +1,10 @@
-// Building models: memory for known numbers of states, choices and transitions.
+// Names that are part of a longer text.
 #ifndef PSI_MDP_SPARSE_MODEL_H
 #define PSI_MDP_SPARSE_MODEL_H
 
 #include <psifold/mdp.h>
 
-// Arrays for so many, not filled in; no labels, no rewards, no initial state. PSI_ELIMIT for more
-// than 2^31 − 1 states.
-psi_status mdp_model_new(psi_ctx *ctx, size_t n_states, size_t n_choices, size_t n_transitions,
-                         psi_model **out);
-
-// Adds a label or a reward (zeros); name is copied. *out is borrowed until the next is added.
+// psi_model_add_label and psi_model_add_reward for names that end somewhere in a text.
 psi_status mdp_model_add_label(psi_ctx *ctx, psi_model *model, const char *name, size_t length,
                                uint8_t **holds);
 psi_status mdp_model_add_reward(psi_ctx *ctx, psi_model *model, const char *name, size_t length,

@@ -64,7 +64,7 @@ static psi_model *model_of(psi_ctx *ctx, const counted *m, const uint32_t *order
         at[order[s]] = s;
         n_choices += m->n_choices[s];
     }
-    assert_ok(ctx, mdp_model_new(ctx, m->n, n_choices, n_choices * 2 * m->n, &model));
+    assert_ok(ctx, psi_model_new(ctx, m->n, n_choices, n_choices * 2 * m->n, &model));
     assert_ok(ctx, mdp_model_add_label(ctx, model, "marked", 6, &holds));
     assert_ok(ctx, mdp_model_add_reward(ctx, model, "gain", 4, false, true, &reward));
     model->n_actions = MOST_CHOICES;
@@ -276,7 +276,7 @@ static psi_model *chain_of(psi_ctx *ctx, size_t n)
 {
     psi_model *model;
     psi_model_reward *reward;
-    assert_ok(ctx, mdp_model_new(ctx, n, n, n, &model));
+    assert_ok(ctx, psi_model_new(ctx, n, n, n, &model));
     assert_ok(ctx, mdp_model_add_reward(ctx, model, "gain", 4, true, false, &reward));
     for (size_t s = 0; s < n; s++) {
         model->choices[s] = model->offsets[s] = s;
@@ -319,7 +319,7 @@ static psi_model *noisy_pair(psi_ctx *ctx, double noise)
     psi_model *model;
     psi_model_reward *reward;
     static const int32_t next[] = {2, 3, 2, 3, 2, 3};
-    assert_ok(ctx, mdp_model_new(ctx, 4, 4, 6, &model));
+    assert_ok(ctx, psi_model_new(ctx, 4, 4, 6, &model));
     assert_ok(ctx, mdp_model_add_reward(ctx, model, "gain", 4, true, false, &reward));
     for (size_t c = 0; c <= 4; c++) {
         model->choices[c] = c;
