@@ -71,7 +71,7 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
         {"blocks", 0, "FILE", CLI_TEXT, &call.blocks,
          "write the block of every state as .npy (int32)"},
         {"labels", 0, "A,B", CLI_TEXT, &call.labels,
-         "the labels that must be kept apart; default: all; '': none"},
+         "the labels that must be kept apart; default: all but init; '': none"},
         {"rewards", 0, "A,B", CLI_TEXT, &call.rewards, "the rewards that count: names, all or none"},
         {"tolerance", 0, "T", CLI_REAL, &call.tolerance,
          "numbers in one cell of this width are equal; 0: exact"},

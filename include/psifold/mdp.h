@@ -406,7 +406,7 @@ PSI_API psi_status psi_model_write(psi_ctx *ctx, const psi_model *model, const c
 // ---- exact quotients ----------------------------------------------------------------------------
 
 typedef struct psi_quotient_options {
-    const char *labels;         // "a,b": these are kept apart; NULL: all; "": none
+    const char *labels;         // "a,b": these are kept apart; NULL: all but init; "": none
     const char *rewards;        // "a,b"; NULL: all; "": none
     double tolerance;           // 0: exact; else two numbers in one cell of this width are equal
     bool ignore_actions;        // a choice may be matched by one with another action
@@ -429,8 +429,8 @@ typedef struct psi_quotient_result {
 // The coarsest partition in which the states of a block agree in the chosen labels and rewards, and
 // in which every choice of one has its equal in the other: same action, same rewards, same
 // probability of entering each block. Probabilities are summed exactly, as rational numbers (those
-// that a double stands for: 0.1 is 1/10, 0.333… with 16 digits 1/3), modulo the prime 2^61 − 1, so
-// that the answer depends neither on order nor on threads; signatures are hashed, and compared in
+// that a double stands for: 0.1 is 1/10, 0.333333 and 1.0 / 3 are 1/3), modulo the prime 2^61 − 1,
+// so that the answer depends neither on order nor on threads; signatures are hashed, and compared in
 // full once no hash splits a block any more. O(m log n) for bounded numbers of choices.
 //
 // With a tolerance, probabilities and rewards (relative to the largest) fall into cells of that
@@ -441,6 +441,35 @@ PSI_API psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
                                      const psi_quotient_options *options,
                                      psi_quotient_result **out);
 PSI_API void psi_quotient_free(psi_ctx *ctx, psi_quotient_result *result);
+
+// ---- planning on such models --------------------------------------------------------------------
+
+typedef struct psi_model_plan_options {
+    const char *target; // a label: the probability of ever reaching it; NULL: discounted rewards …
+    const char *reward; // … of this name; NULL: of the first there is
+    double gamma;       // .95: of rewards
+    bool minimise;      // the least instead of the most
+    double precision;   // 1e-6: upper − lower, of probabilities, or relative to the largest value
+    size_t max_sweeps;  // 0: 1,000,000
+} psi_model_plan_options;
+PSI_API psi_model_plan_options psi_model_plan_defaults(void);
+
+typedef struct psi_model_plan {
+    size_t n_states;
+    double *lower, *upper; // (S) the value lies between them, but for rounding
+    int32_t *choice;       // (S) a choice of the state that attains it, from 0; −1: none is needed
+    size_t sweeps;
+    bool converged; // as close as asked for
+} psi_model_plan;
+
+// Interval iteration, in place (Gauss–Seidel): one sequence of values from below, one from above.
+// For probabilities, states that cannot reach the target (or can avoid it, when minimising) are
+// settled beforehand, and where a player could stay for ever, the value from above is that of the
+// best way out (end components): the two sequences meet, and stopping is sound. PSI_EUSAGE for a
+// label or reward that is not there, or gamma outside [0, 1). *out belongs to the caller.
+PSI_API psi_status psi_model_plan_find(psi_ctx *ctx, const psi_model *model,
+                                       const psi_model_plan_options *options, psi_model_plan **out);
+PSI_API void psi_model_plan_free(psi_ctx *ctx, psi_model_plan *plan);
 
 #ifdef __cplusplus
 }

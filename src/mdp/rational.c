@@ -1,25 +1,24 @@
-// What fraction is a double? Continued fractions first, then decimals, then its bits.
+// What fraction is a double? Continued fractions and decimals, then its bits.
 #include "mdp/rational.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-enum { LARGEST_DENOMINATOR = 1 << 20, MOST_TERMS = 24, MOST_DIGITS = 15 };
+enum { LARGEST_DENOMINATOR = 1 << 20, MOST_TERMS = 24, MOST_DIGITS = 15, ROUNDED = 100000 };
 
 typedef struct fraction {
     double p, q; // whole numbers below 2^53
 } fraction;
 
-// The first convergent of x > 0 within two units in its last place; false if there is none.
-static bool as_simple_fraction(double x, fraction *out)
+// The first convergent of x > 0 that is close enough, with a denominator below the limit.
+static bool as_simple_fraction(double x, double close, double limit, fraction *out)
 {
-    const double close = x * 0x1p-51;
     double p1 = 1.0, p2 = 0.0, q1 = 0.0, q2 = 1.0, rest = x;
     for (int i = 0; i < MOST_TERMS; i++) {
         const double whole = floor(rest), p = whole * p1 + p2, q = whole * q1 + q2;
-        if (q > LARGEST_DENOMINATOR || p >= 0x1p53) return false;
-        if (fabs(p / q - x) <= close) {
+        if (q > limit || p >= 0x1p53) return false;
+        if (p > 0.0 && fabs(p / q - x) <= close) {
             *out = (fraction){p, q};
             return true;
         }
@@ -37,7 +36,7 @@ static bool as_decimal(double x, fraction *out)
         scale *= 10.0;
         const double p = nearbyint(x * scale);
         if (p >= 0x1p53) return false;
-        if (p / scale == x) {
+        if (p > 0.0 && p / scale == x) {
             *out = (fraction){p, scale};
             return true;
         }
@@ -45,9 +44,20 @@ static bool as_decimal(double x, fraction *out)
     return false;
 }
 
+// Decimals of six digits and more that are a simple fraction, rounded, stand for it: 0.142857 is
+// 1/7. Of all decimals of d digits about one in a thousand is that by chance, since a denominator
+// may be sqrt(10^d)/22 at most; taking it for the fraction then changes it by half a digit.
 static bool as_fraction(double x, fraction *out)
 {
-    return as_simple_fraction(x, out) || as_decimal(x, out);
+    fraction decimal = {0.0, 1.0};
+    const bool is_decimal = as_decimal(x, &decimal);
+    if (is_decimal && decimal.p >= ROUNDED) {
+        const double limit = fmin(sqrt(0.002 * decimal.q), LARGEST_DENOMINATOR);
+        if (as_simple_fraction(x, 0.5 / decimal.q, limit, out)) return true;
+    }
+    if (as_simple_fraction(x, x * 0x1p-51, LARGEST_DENOMINATOR, out)) return true;
+    *out = decimal;
+    return is_decimal;
 }
 
 uint64_t mdp_inverse(uint64_t a)

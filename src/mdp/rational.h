@@ -34,8 +34,8 @@ static inline uint64_t mdp_plus(uint64_t a, uint64_t b)
 uint64_t mdp_inverse(uint64_t a); // a^(P − 2): 1/a for a ≠ 0
 
 // The residue of the fraction that a finite double stands for: p/q with q ≤ 2^20 if that is the
-// double up to its last two bits, else a decimal of at most 15 digits that reads as it, else its
-// binary value.
+// double up to its last two bits, or rounds to it as a decimal of six digits and more; else a
+// decimal of at most 15 digits that reads as it, else its binary value.
 uint64_t mdp_residue(double x);
 
 // The double nearest to that fraction: .1 + .2 gives .3.

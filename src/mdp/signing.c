@@ -142,14 +142,15 @@ static psi_status find_kinds(psi_ctx *ctx, mdp_signing *signing,
     return PSI_OK;
 }
 
-// Which of 64 chosen labels hold in a state, as bits; "init" stands before the others.
+// Which of 64 chosen labels hold in a state, as bits. "init" stands before the others and counts only
+// if it is named: where a model starts is no property of what happens next.
 static uint64_t label_bits(const psi_model *model, const psi_quotient_options *options,
                            size_t first, const uint8_t **holds)
 {
     uint64_t n = 0;
     for (size_t l = first; l < model->n_labels + 1 && l < first + 64; l++) {
         const char *name = l == 0 ? "init" : model->labels[l - 1].name;
-        if (mdp_is_word(options->labels, name))
+        if (mdp_is_word(options->labels, name) && (l > 0 || options->labels))
             holds[n++] = l == 0 ? model->initial : model->labels[l - 1].holds;
     }
     return n;
@@ -172,7 +173,7 @@ static psi_status find_classes(psi_ctx *ctx, mdp_signing *signing,
         TRY(mdp_intern_reset(ctx, table, 64));
         for (size_t s = 0; s < model->n_states; s++) {
             uint64_t bits = 0;
-            for (uint64_t l = 0; l < n; l++) bits |= (uint64_t)(holds[l][s] != 0) << l;
+            for (uint64_t l = 0; l < n && l < 64; l++) bits |= (uint64_t)(holds[l][s] != 0) << l;
             TRY(mdp_intern_get(ctx, table, class_[s], bits, &class_[s]));
         }
         signing->n_classes = table->n;
