@@ -28,6 +28,7 @@ static void refining_free(mdp_refining *r)
     base_free(r->ctx, r->factor);
     base_free(r->ctx, r->source);
     base_free(r->ctx, r->sources);
+    base_free(r->ctx, r->key);
     base_free(r->ctx, r->parent);
     base_free(r->ctx, r->fresh);
     base_free(r->ctx, r->queue);
@@ -108,6 +109,7 @@ static psi_status refining_new(psi_ctx *ctx, mdp_signing *signing, mdp_refining 
         TRY(mdp_refining_take(r, signing->model->n_transitions, sizeof *r->factor, &r->factor));
     }
     TRY(mdp_refining_take(r, n, sizeof *r->parent, &r->parent));
+    TRY(mdp_refining_take(r, n, sizeof *r->key, &r->key));
     TRY(mdp_refining_take(r, n, sizeof *r->queue, &r->queue));
     TRY(mdp_refining_take(r, n, sizeof *r->fresh, &r->fresh));
     TRY(base_alloc_zero(ctx, (size_t)r->threads, sizeof *r->shards, &r->shards));

@@ -24,7 +24,7 @@ typedef struct mdp_shard {
     size_t room;
     uint32_t *of_block, *count, *name; // (room) per group
     uint64_t *sig;                     // (room)
-    size_t begin, n_dirty, n_moved, n_clean_moved; // of the slice: work[begin …], place[begin …]
+    size_t begin, n_dirty, n_moved, n_clean_moved; // of the slice: from begin in work; in fresh
     size_t reach;                                  // transitions into those that moved
     bool differs;
 } mdp_shard;
@@ -42,9 +42,10 @@ typedef struct mdp_refining {
     mdp_shard *shards; // (threads)
     uint8_t *flag;     // (n) of dirty states, in passes
     bool listed;       // state and place are as the blocks say
-    uint32_t *state;   // (n) by block; in a pass: the group of a state
-    uint32_t *place;   // (n) where a state stands there; in a pass: clean states that moved
+    uint32_t *state;   // (n) by block; in a pass: the group of what stands at this place of work
+    uint32_t *place;   // (n) where a state stands there; in a pass: the block of what is in work
     uint32_t *work;    // (n) states to be signed; in a pass: then those that moved
+    uint64_t *key;     // (n) in a pass: what is looked at of their signatures
     uint32_t *scratch;    // (n)
     uint32_t *left;       // (n) clean states of a block with dirty ones; 0 but while a pass names them
     uint32_t *clean_name; // (n) what these are called then

@@ -11,7 +11,8 @@ enum { NOBODY = UINT32_MAX, CLEAN = UINT32_MAX - 1 };
 
 // ---- signing ------------------------------------------------------------------------------------
 
-// Collects the dirty states of the slice in work, and signs them unless they are signed already.
+// Collects the dirty states of the slice in work, with block and signature beside them, so that the
+// steps after this one need not look for them; signs them unless they are signed already.
 static void sign_task(void *argument, int thread, int threads)
 {
     mdp_refining *r = argument;
@@ -28,12 +29,13 @@ static void sign_task(void *argument, int thread, int threads)
             }
         }
         if (r->flag[s]) {
-            const mdp_block *block = &r->blocks[r->block[s]];
-            if (block->end - block->begin > 1) {
+            const uint32_t b = r->block[s];
+            r->flag[s] = 0;
+            if (r->blocks[b].end - r->blocks[b].begin > 1) { // else alone, whatever it looks like
                 if (!r->factor) r->sig[s] = mdp_signature(r->signing, r->block, s, &own->form);
-                r->work[begin + n++] = (uint32_t)s;
-            } else {
-                r->flag[s] = 0; // alone: whatever its signature is
+                r->work[begin + n] = (uint32_t)s;
+                r->place[begin + n] = b;
+                r->key[begin + n++] = mdp_key(r, (uint32_t)s);
             }
         }
         s++;
@@ -70,16 +72,16 @@ done:
     return status;
 }
 
-static psi_status group_state(mdp_refining *r, mdp_shard *shard, uint32_t s)
+static psi_status group_state(mdp_refining *r, mdp_shard *shard, size_t at)
 {
     psi_status status = PSI_OK;
-    const uint32_t known = shard->table.n, block = r->block[s];
-    const uint64_t key = mdp_key(r, s);
+    const uint32_t known = shard->table.n, block = r->place[at];
+    const uint64_t key = r->key[at];
     uint32_t group;
     TRY(mdp_intern_get(r->ctx, &shard->table, block, key, &group));
     if (group == known) TRY(add_group(r, shard, group, block, key));
     shard->count[group]++;
-    r->state[s] = group;
+    r->state[at] = group;
 done:
     return status;
 }
@@ -91,10 +93,10 @@ static void group_task(void *argument, int thread, int threads)
     shard->status = mdp_intern_reset(r->ctx, &shard->table, 64);
     for (int t = 0; t < threads; t++) {
         const mdp_shard *slice = &r->shards[t];
-        const uint32_t *dirty = r->work + slice->begin;
-        for (size_t i = 0; i < slice->n_dirty && shard->status == PSI_OK; i++) {
-            if (shard_of(r, mdp_key(r, dirty[i])) == (size_t)thread)
-                shard->status = group_state(r, shard, dirty[i]);
+        const size_t end = slice->begin + slice->n_dirty;
+        for (size_t i = slice->begin; i < end && shard->status == PSI_OK; i++) {
+            if (shard_of(r, r->key[i]) == (size_t)thread)
+                shard->status = group_state(r, shard, i);
         }
     }
 }
@@ -216,15 +218,21 @@ static void tell_sources(mdp_refining *r, mdp_shard *own, uint32_t s, uint32_t f
     }
 }
 
-// Clean states that lose their block's name: rare, and they have to be looked for.
+// Clean states that lose their block's name: rare, and they have to be looked for between the dirty
+// ones, which stand in order.
 static void rename_clean(mdp_refining *r, mdp_shard *own, size_t begin, size_t end)
 {
+    const uint32_t *dirty = r->work + begin, *last = dirty + own->n_dirty;
     for (size_t s = begin; s < end; s++) {
+        if (dirty < last && *dirty == s) {
+            dirty++;
+            continue;
+        }
         const uint32_t b = r->block[s];
-        if (r->flag[s] || r->left[b] == 0 || r->clean_name[b] == b) continue;
+        if (r->left[b] == 0 || r->clean_name[b] == b) continue;
         r->block[s] = r->clean_name[b];
-        r->state[s] = b;
-        r->place[begin + own->n_clean_moved++] = (uint32_t)s;
+        r->fresh[begin + own->n_clean_moved] = (uint32_t)s;
+        r->parent[begin + own->n_clean_moved++] = b;
     }
 }
 
@@ -236,22 +244,19 @@ static void rename_task(void *argument, int thread, int threads)
     base_slice(r->n, thread, threads, &begin, &end);
     own->n_moved = own->n_clean_moved = own->reach = 0;
     if (r->clean_moves) rename_clean(r, own, begin, end);
-    uint32_t *list = r->work + begin;
+    uint32_t *list = r->work + begin, *before = r->place + begin;
     for (size_t i = 0; i < own->n_dirty; i++) {
-        const uint32_t s = list[i], before = r->block[s];
-        const uint32_t name = r->shards[shard_of(r, mdp_key(r, s))].name[r->state[s]];
-        r->flag[s] = 0;
-        if (name == before) continue;
+        const mdp_shard *shard = &r->shards[shard_of(r, r->key[begin + i])];
+        const uint32_t s = list[i], name = shard->name[r->state[begin + i]];
+        if (name == before[i]) continue;
         r->block[s] = name;
-        r->state[s] = before;
+        before[own->n_moved] = before[i];
         list[own->n_moved++] = s;
     }
-    base_team_barrier(r->team); // flags and keys of other slices are no longer needed
-    for (size_t i = 0; i < own->n_moved; i++) tell_sources(r, own, list[i], r->state[list[i]]);
-    for (size_t i = 0; i < own->n_clean_moved; i++) {
-        const uint32_t s = r->place[begin + i];
-        tell_sources(r, own, s, r->state[s]);
-    }
+    base_team_barrier(r->team); // nobody asks for the names any more
+    for (size_t i = 0; i < own->n_moved; i++) tell_sources(r, own, list[i], before[i]);
+    for (size_t i = 0; i < own->n_clean_moved; i++)
+        tell_sources(r, own, r->fresh[begin + i], r->parent[begin + i]);
 }
 
 psi_status mdp_refining_pass(mdp_refining *r, size_t *reach)
