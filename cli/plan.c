@@ -44,16 +44,16 @@ static psi_status save_plan(cli_call *cli, const psi_model_plan *plan, const cha
     return psi_arrays_save(cli->ctx, path, arrays, CLI_COUNT(arrays));
 }
 
-// What can be expected in the initial states; in state 0 where there is none.
+// What can be expected in the initial states; in the first ones where none is marked.
 static psi_status show_initial(cli_call *cli, const psi_model *model, const psi_model_plan *plan)
 {
     enum { SHOWN = 20 };
     json_t *states = json_array();
     size_t n = 0;
     for (size_t s = 0; s < model->n_states; s++) n += model->initial[s] != 0;
-    cli_print(cli, "  initial state       lower         upper  choice");
+    cli_print(cli, "  %13s         lower         upper  choice", n > 0 ? "initial state" : "state");
     for (size_t s = 0, shown = 0; s < model->n_states && shown < SHOWN; s++) {
-        if (n > 0 ? !model->initial[s] : s > 0) continue;
+        if (n > 0 && !model->initial[s]) continue;
         shown++;
         cli_print(cli, "  %13zu  %12.8g  %12.8g  %6d", s, plan->lower[s], plan->upper[s],
                   plan->choice[s]);

@@ -5,6 +5,7 @@
 #include "base/progress.h"
 
 #include <string.h>
+#include <time.h>
 
 typedef struct quotient_call {
     const char *output, *blocks, *labels, *rewards;
@@ -106,7 +107,10 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
                                                       : call.rewards;
     how.tolerance = call.tolerance;
     how.ignore_actions = !call.action_identity;
+    const clock_t before = clock();
     TRY(psi_quotient_find(cli->ctx, model, &how, &found));
+    TRY(cli_set(cli, "processor_seconds",
+                json_real((double)(clock() - before) / CLOCKS_PER_SEC)));
     if (call.output) TRY(cli_model_write(cli, found->model, call.output));
     if (call.blocks) {
         const psi_array array = {
