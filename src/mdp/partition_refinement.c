@@ -25,7 +25,6 @@ static void refining_free(mdp_refining *r)
         base_free(r->ctx, shard->sig);
     }
     base_free(r->ctx, r->shards);
-    base_free(r->ctx, r->factor);
     base_free(r->ctx, r->source);
     base_free(r->ctx, r->sources);
     base_free(r->ctx, r->key);
@@ -76,12 +75,11 @@ static void sources_task(void *argument, int thread, int threads)
                 const size_t t = (size_t)model->next[i];
                 if (t < begin || t >= end) continue;
                 const uint64_t at = count[t]++;
-                r->source[at] = (uint32_t)s;
-                if (r->factor) r->factor[at] = mdp_times(u, r->signing->mass[i]);
+                r->source[at] = (mdp_source){mdp_times(u, r->signing->mass[i]), (uint32_t)s};
             }
         }
     }
-    if (!r->factor) return;
+    if (!r->signing->linear) return;
     for (size_t s = begin; s < end; s++)
         r->sig[s] = mdp_signature(r->signing, r->block, s, &r->shards[thread].form);
 }
@@ -105,9 +103,6 @@ static psi_status refining_new(psi_ctx *ctx, mdp_signing *signing, mdp_refining 
     TRY(mdp_refining_take(r, n, sizeof *r->flag, &r->flag));
     TRY(mdp_refining_take(r, n + 1, sizeof *r->sources, &r->sources));
     TRY(mdp_refining_take(r, signing->model->n_transitions, sizeof *r->source, &r->source));
-    if (signing->linear) {
-        TRY(mdp_refining_take(r, signing->model->n_transitions, sizeof *r->factor, &r->factor));
-    }
     TRY(mdp_refining_take(r, n, sizeof *r->parent, &r->parent));
     TRY(mdp_refining_take(r, n, sizeof *r->key, &r->key));
     TRY(mdp_refining_take(r, n, sizeof *r->queue, &r->queue));

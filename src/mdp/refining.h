@@ -29,6 +29,12 @@ typedef struct mdp_shard {
     bool differs;
 } mdp_shard;
 
+// A transition as its target sees it.
+typedef struct mdp_source {
+    uint64_t factor; // u · p, where signatures are linear
+    uint32_t state;
+} mdp_source;
+
 typedef struct mdp_refining {
     psi_ctx *ctx;
     base_team *team;
@@ -54,9 +60,8 @@ typedef struct mdp_refining {
     uint32_t *parent;     // (n) … and those they were part of
     size_t n_queue, n_fresh, n_dirty;
     bool clean_moves;  // some block's clean states are not its largest part
-    uint64_t *sources; // (n + 1) the states that lead to s: source[sources[s]] …
-    uint32_t *source;  // (m)
-    uint64_t *factor;  // (m) u · p of that transition; NULL if signatures are not linear
+    uint64_t *sources;  // (n + 1) the states that lead to s: source[sources[s]] …
+    mdp_source *source; // (m)
     size_t bytes;
 } mdp_refining;
 
@@ -69,7 +74,7 @@ static inline uint64_t mdp_key(const mdp_refining *r, uint32_t s)
 // What a signature changes by when its state's successor goes from one block to another, per u · p.
 static inline uint64_t mdp_step(const mdp_refining *r, uint32_t from, uint32_t to)
 {
-    if (!r->factor) return 0;
+    if (!r->signing->linear) return 0;
     return mdp_plus(mdp_fold(mdp_block_weight(r->signing, to)),
                     MDP_PRIME - mdp_fold(mdp_block_weight(r->signing, from)));
 }

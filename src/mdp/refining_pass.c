@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { NOBODY = UINT32_MAX, CLEAN = UINT32_MAX - 1 };
+enum { WORTH_LOOKING = 32 }; // one in so many states
 
 // ---- signing ------------------------------------------------------------------------------------
 
@@ -32,7 +33,7 @@ static void sign_task(void *argument, int thread, int threads)
             const uint32_t b = r->block[s];
             r->flag[s] = 0;
             if (r->blocks[b].end - r->blocks[b].begin > 1) { // else alone, whatever it looks like
-                if (!r->factor) r->sig[s] = mdp_signature(r->signing, r->block, s, &own->form);
+                if (!r->signing->linear) r->sig[s] = mdp_signature(r->signing, r->block, s, &own->form);
                 r->work[begin + n] = (uint32_t)s;
                 r->place[begin + n] = b;
                 r->key[begin + n++] = mdp_key(r, (uint32_t)s);
@@ -90,11 +91,17 @@ static void group_task(void *argument, int thread, int threads)
 {
     mdp_refining *r = argument;
     mdp_shard *shard = &r->shards[thread];
+    enum { AHEAD = 8 };
     shard->status = mdp_intern_reset(r->ctx, &shard->table, 64);
     for (int t = 0; t < threads; t++) {
         const mdp_shard *slice = &r->shards[t];
         const size_t end = slice->begin + slice->n_dirty;
         for (size_t i = slice->begin; i < end && shard->status == PSI_OK; i++) {
+            if (i + AHEAD < end) {
+                const size_t at = i + AHEAD;
+                __builtin_prefetch(
+                    &shard->table.slots[mdp_intern_place(&shard->table, r->place[at], r->key[at])]);
+            }
             if (shard_of(r, r->key[i]) == (size_t)thread)
                 shard->status = group_state(r, shard, i);
         }
@@ -102,6 +109,17 @@ static void group_task(void *argument, int thread, int threads)
 }
 
 // ---- naming -------------------------------------------------------------------------------------
+
+// To find clean states takes a look at all states, and is not done for a few: a pass may move so many
+// more than it had to, which is less than it costs anyway. Rounds are exact in this.
+static void keep_clean(const mdp_refining *r, uint32_t *holder)
+{
+    for (int t = 0; t < r->threads; t++) {
+        const mdp_shard *shard = &r->shards[t];
+        for (uint32_t g = 0; g < shard->table.n; g++)
+            if (r->left[shard->of_block[g]] > 0) holder[shard->of_block[g]] = CLEAN;
+    }
+}
 
 // For every block with dirty states: how many are clean, and which group has the clean ones'
 // signature (its name becomes CLEAN). most[b] and holder[b] become the largest part.
@@ -134,15 +152,18 @@ static void weigh_groups(mdp_refining *r, uint32_t *most, uint32_t *holder)
         }
     }
     uint32_t number = 0;
+    size_t gained = 0; // states that need not move if clean ones do
     for (int t = 0; t < r->threads; t++) {
         const mdp_shard *shard = &r->shards[t];
         for (uint32_t g = 0; g < shard->table.n; g++, number++) {
             const uint32_t b = shard->of_block[g];
             if (shard->name[g] == CLEAN || shard->count[g] <= most[b]) continue;
+            gained += r->left[b] > 0 ? shard->count[g] - most[b] : 0;
             most[b] = shard->count[g];
             holder[b] = number;
         }
     }
+    if (gained <= r->n / WORTH_LOOKING) keep_clean(r, holder);
 }
 
 static uint32_t new_block(mdp_refining *r, uint32_t size, uint64_t sig)
@@ -209,12 +230,31 @@ static void tell_sources(mdp_refining *r, mdp_shard *own, uint32_t s, uint32_t f
 {
     const uint64_t begin = r->sources[s], end = r->sources[s + 1];
     const uint64_t step = mdp_step(r, from, r->block[s]);
-    const bool shared = r->threads > 1;
+    const bool linear = r->signing->linear, shared = r->threads > 1;
     own->reach += end - begin;
     for (uint64_t i = begin; i < end; i++) {
-        const uint32_t source = r->source[i];
-        if (r->factor) add_to(&r->sig[source], mdp_times(r->factor[i], step), shared);
-        __atomic_store_n(&r->flag[source], 1, __ATOMIC_RELAXED);
+        const mdp_source *source = &r->source[i];
+        if (linear) add_to(&r->sig[source->state], mdp_times(source->factor, step), shared);
+        __atomic_store_n(&r->flag[source->state], 1, __ATOMIC_RELAXED);
+    }
+}
+
+// The same for a list. What is needed soon is asked for early: it is all over the memory.
+static void tell_all(mdp_refining *r, mdp_shard *own, const uint32_t *list, const uint32_t *from,
+                     size_t n)
+{
+    enum { FAR = 24, NEAR = 12, NEXT = 4 };
+    for (size_t i = 0; i < n; i++) {
+        if (i + FAR < n) {
+            __builtin_prefetch(&r->sources[list[i + FAR]]);
+            __builtin_prefetch(&r->source[r->sources[list[i + NEAR]]]);
+            const mdp_source *soon = &r->source[r->sources[list[i + NEXT]]];
+            if (r->sources[list[i + NEXT]] < r->sources[list[i + NEXT] + 1]) {
+                __builtin_prefetch(&r->sig[soon->state], 1);
+                __builtin_prefetch(&r->flag[soon->state], 1);
+            }
+        }
+        tell_sources(r, own, list[i], from[i]);
     }
 }
 
@@ -254,9 +294,8 @@ static void rename_task(void *argument, int thread, int threads)
         list[own->n_moved++] = s;
     }
     base_team_barrier(r->team); // nobody asks for the names any more
-    for (size_t i = 0; i < own->n_moved; i++) tell_sources(r, own, list[i], before[i]);
-    for (size_t i = 0; i < own->n_clean_moved; i++)
-        tell_sources(r, own, r->fresh[begin + i], r->parent[begin + i]);
+    tell_all(r, own, list, before, own->n_moved);
+    tell_all(r, own, r->fresh + begin, r->parent + begin, own->n_clean_moved);
 }
 
 psi_status mdp_refining_pass(mdp_refining *r, size_t *reach)

@@ -31,8 +31,11 @@ static void mark(mdp_refining *r, uint32_t s)
 static void tell_sources(mdp_refining *r, uint32_t s, uint64_t step)
 {
     for (uint64_t i = r->sources[s]; i < r->sources[s + 1]; i++) {
-        const uint32_t source = r->source[i];
-        if (r->factor) r->sig[source] = mdp_plus(r->sig[source], mdp_times(r->factor[i], step));
+        const uint32_t source = r->source[i].state;
+        if (r->signing->linear) {
+            const uint64_t change = mdp_times(r->source[i].factor, step);
+            r->sig[source] = mdp_plus(r->sig[source], change);
+        }
         mark(r, source);
     }
 }
@@ -85,7 +88,7 @@ static void sign_task(void *argument, int thread, int threads)
 
 static void sign_dirty(mdp_refining *r)
 {
-    if (r->factor) return; // they are signed already
+    if (r->signing->linear) return; // they are signed already
     if (r->n_dirty >= WORTH_SHARING && r->threads > 1) {
         size_t n = 0;
         for (size_t q = 0; q < r->n_queue; q++) {
