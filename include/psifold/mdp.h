@@ -184,9 +184,9 @@ PSI_API psi_status psi_reward_predictive_error(psi_ctx *ctx, const psi_mdp *mdp,
 PSI_API psi_status psi_quotient(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c,
                                 psi_mdp **out, double *defect);
 
-// The coarsest bisimulation by signature refinement: terminal states, rewards and the probability
-// of entering each block are compared number by number, to tolerance (0: 1e-9; for rewards times
-// the largest of them). Independent of γ, ε and successor features.
+// The coarsest bisimulation: terminal states, rewards and the probability of entering each block
+// agree up to a tolerance (0: 1e-9; for rewards times the largest of them). psi_quotient_find says
+// what a tolerance means. Independent of γ, ε and successor features.
 PSI_API psi_status psi_bisimulation(psi_ctx *ctx, const psi_mdp *mdp, double tolerance,
                                     psi_partition **out);
 
