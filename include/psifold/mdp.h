@@ -210,7 +210,7 @@ typedef struct psi_refinement {
 } psi_refinement;
 
 // Algorithm 1 on tables: c_1 by rewards, then by ψ = e_c(s) + γ Fᵀ p(·|s,a) until c_{i+1} = c_i.
-// O(S·A·K²) per refinement.
+// O(nnz·K + K³) time and O(nnz + K²) memory per refinement, where blocks are further apart than ε.
 PSI_API psi_status psi_refine(psi_ctx *ctx, const psi_mdp *mdp, const psi_refine_options *options,
                               psi_refinement **out);
 PSI_API void psi_refinement_free(psi_ctx *ctx, psi_refinement *refinement);

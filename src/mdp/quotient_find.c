@@ -45,9 +45,11 @@ static void fold_choice(folding *f, uint64_t c, uint64_t *filled)
         if (f->sum[to] == 0.0) next[n++] = (int32_t)to;
         f->sum[to] += model->probability[i];
     }
-    qsort(next, n, sizeof *next, by_number);
+    const bool added = n < model->offsets[c + 1] - model->offsets[c]; // sums have rounding errors
+    if (n > 1) qsort(next, n, sizeof *next, by_number);
     for (size_t i = 0; i < n; i++) {
-        f->out->probability[*filled + i] = mdp_snap(f->sum[next[i]]);
+        const double sum = f->sum[next[i]];
+        f->out->probability[*filled + i] = added ? mdp_snap(sum) : sum;
         f->sum[next[i]] = 0.0;
     }
     *filled += n;
