@@ -75,6 +75,7 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
     bench_nn_options network = {
         .net = "resnet18", .batch = 256, .n_actions = 3, .n_classes = 100, .seconds = 3.0};
     const char *shape = "3x28x28";
+    size_t transitions = 10000000;
     const cli_option options[] = {
         {"net", 0, "mlp|cnn|resnet18|heads", CLI_CHOICE, &network.net, "train, predict: which one"},
         {"shape", 0, "CxHxW", CLI_TEXT, &shape, "of an observation"},
@@ -83,6 +84,7 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         {"classes", 0, "N", CLI_SIZE, &network.n_classes, "outputs of a head"},
         {"seconds", 0, "S", CLI_REAL, &network.seconds, "how long to measure"},
         {"exact-conv", 0, NULL, CLI_FLAG, &network.exact_conv, "direct convolutions only"},
+        {"transitions", 0, "N", CLI_SIZE, &transitions, "quotient: of the largest model"},
         {"kernels", 0, "portable|avx2|avx512", CLI_CHOICE, &network.kernels,
          "which kernels; without it the best this machine has"},
     };
@@ -94,7 +96,7 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
             "WHAT is train or predict (networks), dqn (an update), data (reading and batching), "
             "env (steps of the\n"
             "tasks), mdp (counts, smoothing, planning), cluster (the cover), agent (updates and\n"
-            "steps of agents), or all of the last five.\n"
+            "steps of agents), or all of the last five; or quotient (exact quotients).\n"
             "bench/README.md has the figures that were reached and the peers beside them.",
         .example = "psifold bench train --net resnet18 --shape 3x28x28 --batch 256 --json",
         .options = options,
@@ -105,6 +107,11 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
     const char *what = arguments[0];
     if (strcmp(what, "train") == 0 || strcmp(what, "predict") == 0 || strcmp(what, "dqn") == 0) {
         return bench_network(cli, what, shape, &network);
+    }
+    if (strcmp(what, "quotient") == 0) {
+        TRY(bench_quotient(cli->ctx, transitions, cli->result));
+        print_figures(cli, what, cli->result);
+        return PSI_OK;
     }
     const bool all = strcmp(what, "all") == 0;
     for (size_t i = 0; i < CLI_COUNT(BENCHMARKS); i++) {

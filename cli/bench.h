@@ -18,6 +18,9 @@ psi_status bench_mdp(psi_ctx *ctx, json_t *results);
 psi_status bench_cluster(psi_ctx *ctx, json_t *results);
 psi_status bench_agent(psi_ctx *ctx, json_t *results);
 
+// Exact quotients of models of 10^5, 10^6, … transitions up to the largest, and of a chain.
+psi_status bench_quotient(psi_ctx *ctx, size_t largest, json_t *results);
+
 // `psifold bench train|predict --net resnet18 --shape 3x28x28 --batch 256 …`; on the context's
 // threads. The net "heads" is linear heads on cached features.
 typedef struct bench_nn_options {

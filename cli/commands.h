@@ -13,8 +13,9 @@
     X("evaluate", "how well a run predicts rewards, and how pure its clusters are", cli_evaluate)  \
     X("verify", "the certificate of a run, on other data", cli_verify)                             \
     X("assign", "latent states for other observations", cli_assign)                                \
-    X("export", "the representation network as ONNX or safetensors", cli_export)                   \
-    X("plan", "values and the best actions of the latent states", cli_plan)                        \
+    X("export", "the network as ONNX or safetensors, the latent MDP as DRN or UMB", cli_export)    \
+    X("plan", "values and the best actions of a run or a model", cli_plan)                         \
+    X("quotient", "the fewest states of a finite model, exactly", cli_quotient)                    \
     X("agent", "agents that learn a task, with or without a run's representation", cli_agent)      \
     X("report", "a page to look at: what was found, and what is inside each latent state",         \
       cli_report)                                                                                  \

@@ -1,4 +1,4 @@
-// psifold evaluate, assign, export, plan: what a run is good for.
+// psifold evaluate, assign: what a run is good for.
 #include "cli/commands.h"
 #include "cli/labels.h"
 
@@ -185,79 +185,6 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
 done:
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
-    psi_run_result_free(cli->ctx, run);
-    return status;
-}
-
-psi_status cli_export(cli_call *cli, int argc, char **argv)
-{
-    psi_status status = PSI_OK;
-    const char *onnx = NULL, *safetensors = NULL;
-    const cli_option options[] = {
-        {"onnx", 0, "FILE", CLI_TEXT, &onnx, "write it as ONNX"},
-        {"safetensors", 0, "FILE", CLI_TEXT, &safetensors, "write it as safetensors"},
-    };
-    const cli_usage usage = {.name = "export",
-                             .arguments = "RUN",
-                             .summary = "Writes a run's representation network for other programs",
-                             .example = "psifold export run --onnx representation.onnx",
-                             .options = options,
-                             .n_options = CLI_COUNT(options)};
-    const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
-    TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (!onnx && !safetensors) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "export needs --onnx FILE or --safetensors FILE");
-        goto done;
-    }
-    TRY(psi_run_load(cli->ctx, arguments[0], &run));
-    if (!run->representation) {
-        status = FAIL(cli->ctx, PSI_EMISSING, "this run used a table: there is no network");
-        goto done;
-    }
-    if (onnx) TRY(psi_net_save_onnx(cli->ctx, run->representation, onnx));
-    if (safetensors) TRY(psi_net_save(cli->ctx, run->representation, safetensors));
-    if (onnx) cli_print(cli, "%s", onnx);
-    if (safetensors) cli_print(cli, "%s", safetensors);
-    TRY(cli_set(cli, "onnx", onnx ? json_string(onnx) : json_null()));
-    TRY(cli_set(cli, "safetensors", safetensors ? json_string(safetensors) : json_null()));
-done:
-    psi_run_result_free(cli->ctx, run);
-    return status;
-}
-
-psi_status cli_plan(cli_call *cli, int argc, char **argv)
-{
-    psi_status status = PSI_OK;
-    psi_plan_options how = psi_plan_defaults();
-    const cli_option options[] = {
-        {"gamma", 0, "G", CLI_REAL, &how.gamma, "discount of the returns"},
-    };
-    const cli_usage usage = {.name = "plan",
-                             .arguments = "RUN",
-                             .summary = "Finds the best action and the value of every latent state",
-                             .example = "psifold plan run --gamma 0.95",
-                             .options = options,
-                             .n_options = CLI_COUNT(options)};
-    const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
-    psi_plan *plan = NULL;
-    json_t *states = json_array();
-    TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(psi_run_load(cli->ctx, arguments[0], &run));
-    TRY(psi_value_iteration(cli->ctx, run->model, &how, &plan));
-    cli_print(cli, "latent state     value  best action");
-    for (size_t k = 0; k < plan->n_states; k++) {
-        cli_print(cli, "%12zu  %8.4f  %11d", k, plan->value[k], plan->policy[k]);
-        json_array_append_new(states,
-                              json_pack("{s:I, s:f, s:i}", "latent_state", (json_int_t)k, "value",
-                                        plan->value[k], "action", plan->policy[k]));
-    }
-    TRY(cli_set(cli, "gamma", json_real(how.gamma)));
-    TRY(cli_set(cli, "latent_states", json_incref(states)));
-done:
-    json_decref(states);
-    psi_plan_free(cli->ctx, plan);
     psi_run_result_free(cli->ctx, run);
     return status;
 }

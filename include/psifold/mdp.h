@@ -184,9 +184,9 @@ PSI_API psi_status psi_reward_predictive_error(psi_ctx *ctx, const psi_mdp *mdp,
 PSI_API psi_status psi_quotient(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c,
                                 psi_mdp **out, double *defect);
 
-// The coarsest bisimulation by signature refinement: terminal states, rewards and the probability
-// of entering each block are compared number by number, to tolerance (0: 1e-9; for rewards times
-// the largest of them). Independent of γ, ε and successor features.
+// The coarsest bisimulation: terminal states, rewards and the probability of entering each block
+// agree up to a tolerance (0: 1e-9; for rewards times the largest of them). psi_quotient_find says
+// what a tolerance means. Independent of γ, ε and successor features.
 PSI_API psi_status psi_bisimulation(psi_ctx *ctx, const psi_mdp *mdp, double tolerance,
                                     psi_partition **out);
 
@@ -210,7 +210,7 @@ typedef struct psi_refinement {
 } psi_refinement;
 
 // Algorithm 1 on tables: c_1 by rewards, then by ψ = e_c(s) + γ Fᵀ p(·|s,a) until c_{i+1} = c_i.
-// O(S·A·K²) per refinement.
+// O(nnz·K + K³) time and O(nnz + K²) memory per refinement, where blocks are further apart than ε.
 PSI_API psi_status psi_refine(psi_ctx *ctx, const psi_mdp *mdp, const psi_refine_options *options,
                               psi_refinement **out);
 PSI_API void psi_refinement_free(psi_ctx *ctx, psi_refinement *refinement);
@@ -336,6 +336,140 @@ PSI_API psi_merge_options psi_merge_defaults(void);
 // *out is a partition of the K latent states.
 PSI_API psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts,
                              const psi_merge_options *options, psi_partition **out);
+
+// ---- models as model checkers have them ---------------------------------------------------------
+
+// A named number per state and per choice; either may be NULL: zeros.
+typedef struct psi_model_reward {
+    char *name;
+    double *state;  // (S)
+    double *choice; // (C)
+} psi_model_reward;
+
+typedef struct psi_model_label {
+    char *name;
+    uint8_t *holds; // (S) 0 or 1
+} psi_model_label;
+
+// A finite model of any size: every state has choices of its own number, every choice an action and
+// a distribution. A state without choices is terminal. A Markov chain has one choice per state.
+typedef struct psi_model {
+    size_t n_states, n_choices, n_transitions; // S, C, m
+    bool chain;                                // a Markov chain (DTMC): nobody chooses
+    uint64_t *choices;                         // (S + 1) choices of s: choices[s] … choices[s + 1]
+    uint64_t *offsets;                         // (C + 1) entries of a choice
+    int32_t *next;                             // (m) 0 … S−1, in any order
+    double *probability;                       // (m) those of a choice sum to 1
+    int32_t *action;                           // (C) 0 … n_actions−1
+    size_t n_actions;
+    char **action_names; // (n_actions); NULL: actions are numbers
+    uint8_t *initial;    // (S) 0 or 1
+    size_t n_labels, n_rewards;
+    psi_model_label *labels;
+    psi_model_reward *rewards;
+} psi_model;
+
+// Arrays for so many, which the caller fills in: no labels, no rewards, no initial state.
+// PSI_ELIMIT for more than 2^31 − 1 states. *out belongs to the caller.
+PSI_API psi_status psi_model_new(psi_ctx *ctx, size_t n_states, size_t n_choices,
+                                 size_t n_transitions, psi_model **out);
+PSI_API void psi_model_free(psi_ctx *ctx, psi_model *model);
+
+// Adds a label, or a reward of states, choices or both: zeros, which the caller fills in. *holds and
+// *out belong to the model; *out is valid until the next one is added.
+PSI_API psi_status psi_model_add_label(psi_ctx *ctx, psi_model *model, const char *name,
+                                       uint8_t **holds);
+PSI_API psi_status psi_model_add_reward(psi_ctx *ctx, psi_model *model, const char *name, bool state,
+                                        bool choice, psi_model_reward **out);
+
+// PSI_EDATA with a sentence that names the state, unless offsets ascend, next states exist,
+// probabilities are positive and sum to 1 (to 1e-6, as models are written with six digits), rewards
+// are finite, actions exist, and a Markov chain has no state with two choices. O(m).
+PSI_API psi_status psi_model_check(psi_ctx *ctx, const psi_model *model);
+
+// An MDP of psi_mdp as such a model: action a of a state is its choice a, unseen pairs are left
+// out, the reward is called "reward", terminal states are labelled "terminal".
+PSI_API psi_status psi_model_from_mdp(psi_ctx *ctx, const psi_mdp *mdp, psi_model **out);
+
+// Reads a model; what it is, is seen from its content: Storm's DRN, UMB (a tar, maybe gzipped), or
+// Gymnasium's P as JSON, {"0": {"0": [[probability, next, reward, terminated], …], …}, …}. A path
+// that ends with .tra is read as PRISM's tables, with .lab, .srew and .trew from beside it. Returns
+// PSI_EFORMAT, with file and line where there are lines, for a file that is none of them or damaged,
+// PSI_EDATA for a model that contradicts itself, PSI_EUNSUPPORTED for continuous time, intervals
+// and partial observation. *out belongs to the caller and passes psi_model_check.
+PSI_API psi_status psi_model_read(psi_ctx *ctx, const char *path, psi_model **out);
+
+// Writes it as what path ends with: .drn, .umb, .tra (with .lab, .srew and .trew beside it) or
+// .json. The file appears whole. PSI_EUSAGE for another ending.
+PSI_API psi_status psi_model_write(psi_ctx *ctx, const psi_model *model, const char *path);
+
+// ---- exact quotients ----------------------------------------------------------------------------
+
+typedef struct psi_quotient_options {
+    const char *labels;         // "a,b": these are kept apart; NULL: all but init; "": none
+    const char *rewards;        // "a,b"; NULL: all; "": none
+    double tolerance;           // 0: exact; else two numbers in one cell of this width are equal
+    bool ignore_actions;        // a choice may be matched by one with another action
+    const psi_partition *start; // only states of one block of it may come together; NULL: all
+    int hash_bits;              // 0: 64; fewer show that collisions are found
+} psi_quotient_options;
+PSI_API psi_quotient_options psi_quotient_defaults(void);
+
+typedef struct psi_quotient_result {
+    psi_partition *partition; // blocks in order of their first states
+    psi_model *model;         // over the blocks: the choices of each block's first state
+    size_t n_passes;          // over all states …
+    size_t n_rounds;          // … and over those whose successors were renamed
+    size_t n_verified;        // times all signatures were compared; above 1: hashes had collided
+    double defect;            // the largest difference of two numbers taken to be equal
+    double seconds;
+    size_t bytes; // of memory, beside the model and the result
+} psi_quotient_result;
+
+// The coarsest partition in which the states of a block agree in the chosen labels and rewards, and
+// in which every choice of one has its equal in the other: same action, same rewards, same
+// probability of entering each block. Probabilities are summed exactly, as rational numbers (those
+// that a double stands for: 0.1 is 1/10, 0.333333 and 1.0 / 3 are 1/3), modulo the prime 2^61 − 1,
+// so that the answer depends neither on order nor on threads; signatures are hashed, and compared in
+// full once no hash splits a block any more. O(m log n) for bounded numbers of choices.
+//
+// With a tolerance, probabilities and rewards (relative to the largest) fall into cells of that
+// width; being closer than a tolerance is no equivalence (a ~ b ~ c does not make a ~ c), sharing a
+// cell is one. Numbers that are close can lie in two cells: the partition may be finer than another
+// that is as good; defect says how far its states really are from their blocks' first ones.
+PSI_API psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
+                                     const psi_quotient_options *options,
+                                     psi_quotient_result **out);
+PSI_API void psi_quotient_free(psi_ctx *ctx, psi_quotient_result *result);
+
+// ---- planning on such models --------------------------------------------------------------------
+
+typedef struct psi_model_plan_options {
+    const char *target; // a label: the probability of ever reaching it; NULL: discounted rewards …
+    const char *reward; // … of this name; NULL: of the first there is
+    double gamma;       // .95: of rewards
+    bool minimise;      // the least instead of the most
+    double precision;   // 1e-6: upper − lower, of probabilities, or relative to the largest value
+    size_t max_sweeps;  // 0: 1,000,000
+} psi_model_plan_options;
+PSI_API psi_model_plan_options psi_model_plan_defaults(void);
+
+typedef struct psi_model_plan {
+    size_t n_states;
+    double *lower, *upper; // (S) the value lies between them, but for rounding
+    int32_t *choice;       // (S) a choice of the state that attains it, from 0; −1: none is needed
+    size_t sweeps;
+    bool converged; // as close as asked for
+} psi_model_plan;
+
+// Interval iteration, in place (Gauss–Seidel): one sequence of values from below, one from above.
+// For probabilities, states that cannot reach the target (or can avoid it, when minimising) are
+// settled beforehand, and where a player could stay for ever, the value from above is that of the
+// best way out (end components): the two sequences meet, and stopping is sound. PSI_EUSAGE for a
+// label or reward that is not there, or gamma outside [0, 1). *out belongs to the caller.
+PSI_API psi_status psi_model_plan_find(psi_ctx *ctx, const psi_model *model,
+                                       const psi_model_plan_options *options, psi_model_plan **out);
+PSI_API void psi_model_plan_free(psi_ctx *ctx, psi_model_plan *plan);
 
 #ifdef __cplusplus
 }

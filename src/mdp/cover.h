@@ -12,4 +12,13 @@
 psi_status mdp_cover(psi_ctx *ctx, size_t n, size_t n_actions, size_t width, const double *features,
                      const int32_t *group, psi_norm norm, double epsilon, psi_partition **out);
 
+// The same where features are not written down: a projection (n) that never enlarges a distance, and
+// the distance of two states as a function.
+typedef double mdp_distance(void *user, size_t s, size_t t);
+psi_status mdp_cover_by(psi_ctx *ctx, size_t n, const double *projection, const int32_t *group,
+                        double epsilon, mdp_distance *distance, void *user, psi_partition **out);
+
+// A direction of length 1, the same on every call.
+void mdp_cover_direction(double *direction, size_t size);
+
 #endif

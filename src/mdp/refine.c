@@ -2,12 +2,13 @@
 // changes. The functions f_r and f_i of the paper are the MDP's own numbers here.
 #include <psifold/mdp.h>
 
-#include "base/checked.h"
 #include "base/context.h"
 #include "mdp/cover.h"
 #include "mdp/csr.h"
 
+#include <cblas.h>
 #include <math.h>
+#include <string.h>
 
 psi_refine_options psi_refine_defaults(void)
 {
@@ -43,43 +44,90 @@ static psi_status reward_refinement(psi_ctx *ctx, const psi_mdp *mdp, const int3
                      out);
 }
 
-// ψ(s,a) = e_c(s) + γ Fᵀ p(·|s,a) for all pairs, into memory of the caller's (S, A, K).
-static psi_status predict_successor_features(psi_ctx *ctx, const psi_mdp *mdp,
-                                             const psi_partition *c, double gamma, double **psi)
+// ψ(s,a) = e_c(s) + γ Fᵀ p(·|s,a), never written down: p is sparse, and a distance needs only the rows
+// of F for the blocks that two states enter with different probabilities.
+typedef struct sparse_features {
+    const psi_partition *c;
+    const psi_lsfm *lsfm;
+    mdp_csr rows; // p(j|s,a) over blocks
+    size_t n_actions;
+    double gamma;
+    psi_norm norm;
+    double *difference; // (K)
+} sparse_features;
+
+// difference += γ weight · row block of F
+static void add_row(sparse_features *f, int32_t block, double weight)
+{
+    const size_t n = f->c->n_blocks;
+    cblas_daxpy((int)n, f->gamma * weight, f->lsfm->f + (size_t)block * n, 1, f->difference, 1);
+}
+
+// ‖ψ(s,a) − ψ(t,a)‖
+static double action_distance(sparse_features *f, size_t s, size_t t, size_t a)
+{
+    const size_t row_s = s * f->n_actions + a, row_t = t * f->n_actions + a;
+    uint64_t i = f->rows.offsets[row_s], j = f->rows.offsets[row_t];
+    const uint64_t end_i = f->rows.offsets[row_s + 1], end_j = f->rows.offsets[row_t + 1];
+    const int32_t from = f->c->label[s], other = f->c->label[t];
+    bool differs = from != other;
+    if (differs) {
+        f->difference[from] += 1.0;
+        f->difference[other] -= 1.0;
+    }
+    while (i < end_i || j < end_j) {
+        const int32_t block_i = i < end_i ? f->rows.column[i] : INT32_MAX;
+        const int32_t block_j = j < end_j ? f->rows.column[j] : INT32_MAX;
+        double weight = 0.0;
+        if (block_i <= block_j) weight += f->rows.value[i++];
+        if (block_j <= block_i) weight -= f->rows.value[j++];
+        if (weight == 0.0) continue;
+        add_row(f, block_i < block_j ? block_i : block_j, weight);
+        differs = true;
+    }
+    if (!differs) return 0.0;
+    const int n = (int)f->c->n_blocks;
+    const double norm = f->norm == PSI_L1 ? cblas_dasum(n, f->difference, 1)
+                                          : cblas_dnrm2(n, f->difference, 1);
+    memset(f->difference, 0, f->c->n_blocks * sizeof *f->difference);
+    return norm;
+}
+
+static double feature_distance(void *user, size_t s, size_t t)
+{
+    sparse_features *f = user;
+    double total = 0.0;
+    for (size_t a = 0; a < f->n_actions; a++) total += action_distance(f, s, t, a);
+    return total;
+}
+
+// Σ_a ⟨ψ(s,a), d_a⟩ = Σ_a d_a(c(s)) + γ p(·|s,a)·(F d_a) for a direction of length 1.
+static psi_status project(psi_ctx *ctx, const sparse_features *f, size_t n_states,
+                          double *projection)
 {
     psi_status status = PSI_OK;
-    const size_t n_rows = mdp->n_states * mdp->n_actions, n_blocks = c->n_blocks;
-    psi_mdp *latent = NULL;
-    psi_lsfm *lsfm = NULL;
-    mdp_csr rows = {0};
-    double *p = NULL;
-    int32_t *labels = NULL;
-    size_t size;
-    *psi = NULL;
-    if (!base_mul(n_rows, n_blocks, &size))
-        TRY(FAIL(ctx, PSI_ELIMIT, "too many states, actions and blocks"));
-    TRY(psi_quotient(ctx, mdp, c, &latent, NULL));
-    TRY(psi_lsfm_new(ctx, latent, gamma, &lsfm));
-    TRY(mdp_block_rows(ctx, mdp, c, &rows));
-    TRY(base_alloc_zero(ctx, size, sizeof *p, &p));
-    TRY(base_alloc(ctx, size, sizeof **psi, psi));
-    TRY(base_alloc(ctx, n_rows, sizeof *labels, &labels));
-    for (size_t row = 0; row < n_rows; row++) {
-        labels[row] = c->label[row / mdp->n_actions];
-        for (uint64_t i = rows.offsets[row]; i < rows.offsets[row + 1]; i++)
-            p[row * n_blocks + (size_t)rows.column[i]] = rows.value[i];
+    const size_t n = f->c->n_blocks, size = f->n_actions * n;
+    double *direction = NULL, *through = NULL;
+    if (size > INT32_MAX) return FAIL(ctx, PSI_ELIMIT, "%zu features are too many", size);
+    TRY(base_alloc(ctx, size, sizeof *direction, &direction));
+    TRY(base_alloc(ctx, size, sizeof *through, &through));
+    if (size > 0) mdp_cover_direction(direction, size);
+    for (size_t a = 0; a < f->n_actions && n > 0; a++) {
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)n, f->gamma, f->lsfm->f, (int)n,
+                    direction + a * n, 1, 0.0, through + a * n, 1);
     }
-    TRY(psi_lsfm_predict(ctx, lsfm, n_rows, labels, p, *psi));
+    for (size_t s = 0; s < n_states; s++) {
+        projection[s] = 0.0;
+        for (size_t a = 0; a < f->n_actions; a++) {
+            const size_t row = s * f->n_actions + a;
+            projection[s] += direction[a * n + (size_t)f->c->label[s]];
+            for (uint64_t i = f->rows.offsets[row]; i < f->rows.offsets[row + 1]; i++)
+                projection[s] += f->rows.value[i] * through[a * n + (size_t)f->rows.column[i]];
+        }
+    }
 done:
-    base_free(ctx, labels);
-    base_free(ctx, p);
-    mdp_csr_free(ctx, &rows);
-    psi_lsfm_free(ctx, lsfm);
-    psi_mdp_free(ctx, latent);
-    if (status != PSI_OK) {
-        base_free(ctx, *psi);
-        *psi = NULL;
-    }
+    base_free(ctx, through);
+    base_free(ctx, direction);
     return status;
 }
 
@@ -90,14 +138,29 @@ static psi_status successor_feature_refinement(psi_ctx *ctx, const psi_mdp *mdp,
                                                psi_partition **out)
 {
     psi_status status = PSI_OK;
-    double *psi = NULL;
+    psi_mdp *latent = NULL;
+    psi_lsfm *lsfm = NULL;
+    double *projection = NULL;
+    sparse_features f = {.c = c,
+                         .n_actions = mdp->n_actions,
+                         .gamma = options->gamma,
+                         .norm = options->norm};
     *out = NULL;
-    TRY(predict_successor_features(ctx, mdp, c, options->gamma, &psi));
-    TRY(mdp_cover(ctx, mdp->n_states, mdp->n_actions, c->n_blocks, psi,
-                  options->recluster ? terminal : c->label, options->norm, options->epsilon_sf,
-                  out));
+    TRY(psi_quotient(ctx, mdp, c, &latent, NULL));
+    TRY(psi_lsfm_new(ctx, latent, options->gamma, &lsfm));
+    TRY(mdp_block_rows(ctx, mdp, c, &f.rows));
+    f.lsfm = lsfm;
+    TRY(base_alloc_zero(ctx, c->n_blocks, sizeof *f.difference, &f.difference));
+    TRY(base_alloc(ctx, mdp->n_states, sizeof *projection, &projection));
+    TRY(project(ctx, &f, mdp->n_states, projection));
+    TRY(mdp_cover_by(ctx, mdp->n_states, projection, options->recluster ? terminal : c->label,
+                     options->epsilon_sf, feature_distance, &f, out));
 done:
-    base_free(ctx, psi);
+    base_free(ctx, projection);
+    base_free(ctx, f.difference);
+    mdp_csr_free(ctx, &f.rows);
+    psi_lsfm_free(ctx, lsfm);
+    psi_mdp_free(ctx, latent);
     return status;
 }
 

@@ -1,0 +1,126 @@
+// psifold quotient: the coarsest exact partition of a finite model.
+#include "cli/commands.h"
+#include "cli/models.h"
+
+#include "base/progress.h"
+
+#include <string.h>
+#include <time.h>
+
+typedef struct quotient_call {
+    const char *output, *blocks, *labels, *rewards;
+    bool action_identity;
+    double tolerance;
+} quotient_call;
+
+static psi_status fill_result(cli_call *cli, const psi_model *model, const quotient_call *call,
+                              const psi_quotient_result *found, double reading)
+{
+    psi_status status = PSI_OK;
+    TRY(cli_set(cli, "states", json_integer((json_int_t)model->n_states)));
+    TRY(cli_set(cli, "choices", json_integer((json_int_t)model->n_choices)));
+    TRY(cli_set(cli, "transitions", json_integer((json_int_t)model->n_transitions)));
+    TRY(cli_set(cli, "blocks", json_integer((json_int_t)found->partition->n_blocks)));
+    TRY(cli_set(cli, "quotient_choices", json_integer((json_int_t)found->model->n_choices)));
+    TRY(cli_set(cli, "quotient_transitions",
+                json_integer((json_int_t)found->model->n_transitions)));
+    TRY(cli_set(cli, "passes", json_integer((json_int_t)found->n_passes)));
+    TRY(cli_set(cli, "rounds", json_integer((json_int_t)found->n_rounds)));
+    TRY(cli_set(cli, "comparisons", json_integer((json_int_t)found->n_verified)));
+    TRY(cli_set(cli, "tolerance", json_real(call->tolerance)));
+    TRY(cli_set(cli, "defect", json_real(found->defect)));
+    TRY(cli_set(cli, "seconds", json_real(found->seconds)));
+    TRY(cli_set(cli, "reading_seconds", json_real(reading)));
+    TRY(cli_set(cli, "bytes", json_integer((json_int_t)found->bytes)));
+    TRY(cli_set(cli, "threads", json_integer(psi_threads(cli->ctx))));
+    TRY(cli_set(cli, "output", call->output ? json_string(call->output) : json_null()));
+done:
+    return status;
+}
+
+static void print_result(cli_call *cli, const char *path, const psi_model *model,
+                         const quotient_call *call, const psi_quotient_result *found)
+{
+    char a[CLI_NUMBER], b[CLI_NUMBER], c[CLI_NUMBER], bytes[CLI_NUMBER];
+    cli_print(cli, "%s", path);
+    cli_print(cli, "  model           %s states, %s choices, %s transitions",
+              cli_count(a, model->n_states), cli_count(b, model->n_choices),
+              cli_count(c, model->n_transitions));
+    cli_print(cli, "  quotient        %s states, %s choices, %s transitions",
+              cli_count(a, found->partition->n_blocks), cli_count(b, found->model->n_choices),
+              cli_count(c, found->model->n_transitions));
+    cli_print(cli, "  refinements     %zu over all states, %zu over those that changed",
+              found->n_passes, found->n_rounds);
+    if (call->tolerance > 0.0) {
+        cli_print(cli, "  defect          %.3g (tolerance %g)", found->defect, call->tolerance);
+    } else {
+        cli_print(cli, "  defect          none: every signature was compared");
+    }
+    cli_print(cli, "  time            %.3f s, %s", found->seconds,
+              cli_bytes(bytes, (double)found->bytes));
+    if (call->output) cli_print(cli, "  written         %s", call->output);
+    if (call->blocks) cli_print(cli, "  written         %s", call->blocks);
+}
+
+psi_status cli_quotient(cli_call *cli, int argc, char **argv)
+{
+    psi_status status = PSI_OK;
+    quotient_call call = {.action_identity = true, .rewards = "all"};
+    const cli_option options[] = {
+        {"output", 'o', "FILE", CLI_TEXT, &call.output,
+         "write the quotient: .drn, .umb, .tra, .json or .npz"},
+        {"blocks", 0, "FILE", CLI_TEXT, &call.blocks,
+         "write the block of every state as .npy (int32)"},
+        {"labels", 0, "A,B", CLI_TEXT, &call.labels,
+         "the labels that must be kept apart; default: all but init; '': none"},
+        {"rewards", 0, "A,B", CLI_TEXT, &call.rewards, "the rewards that count: names, all or none"},
+        {"tolerance", 0, "T", CLI_REAL, &call.tolerance,
+         "numbers in one cell of this width are equal; 0: exact"},
+        {"action-identity", 0, NULL, CLI_FLAG, &call.action_identity,
+         "a choice is matched by one with the same action only"},
+    };
+    const cli_usage usage = {
+        .name = "quotient",
+        .arguments = "MODEL",
+        .summary = "Folds a finite model into the fewest states, exactly",
+        .text =
+            "MODEL is a Storm .drn, a .umb, a PRISM .tra (with .lab, .srew and .trew beside it),\n"
+            "Gymnasium's P as .json, an .npz of psifold, or a run folder. Two states come together\n"
+            "if their labels and rewards agree and every choice of one has its equal in the other:\n"
+            "the same action, rewards, and probability of entering each block.\n"
+            "With a tolerance the result need not be the coarsest: being close is not transitive,\n"
+            "sharing a cell is. The defect says how far states really are from their block.",
+        .example = "psifold quotient csma.drn -o small.umb --blocks blocks.npy",
+        .options = options,
+        .n_options = CLI_COUNT(options)};
+    const char *arguments[CLI_MAX_ARGUMENTS];
+    psi_model *model = NULL;
+    psi_quotient_result *found = NULL;
+    TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    const double started = base_seconds();
+    TRY(cli_model_read(cli, arguments[0], &model));
+    const double reading = base_seconds() - started;
+    psi_quotient_options how = psi_quotient_defaults();
+    how.labels = call.labels;
+    how.rewards = strcmp(call.rewards, "all") == 0    ? NULL
+                  : strcmp(call.rewards, "none") == 0 ? ""
+                                                      : call.rewards;
+    how.tolerance = call.tolerance;
+    how.ignore_actions = !call.action_identity;
+    const clock_t before = clock();
+    TRY(psi_quotient_find(cli->ctx, model, &how, &found));
+    TRY(cli_set(cli, "processor_seconds",
+                json_real((double)(clock() - before) / CLOCKS_PER_SEC)));
+    if (call.output) TRY(cli_model_write(cli, found->model, call.output));
+    if (call.blocks) {
+        const psi_array array = {
+            NULL, PSI_INT32, {1, {model->n_states}}, found->partition->label};
+        TRY(psi_arrays_save(cli->ctx, call.blocks, &array, 1));
+    }
+    print_result(cli, arguments[0], model, &call, found);
+    TRY(fill_result(cli, model, &call, found, reading));
+done:
+    psi_quotient_free(cli->ctx, found);
+    psi_model_free(cli->ctx, model);
+    return status;
+}

@@ -1,0 +1,17 @@
+// The coarsest stable partition of a prepared model.
+#ifndef PSI_MDP_PARTITION_REFINEMENT_H
+#define PSI_MDP_PARTITION_REFINEMENT_H
+
+#include "mdp/signature.h"
+
+typedef struct mdp_stable {
+    uint32_t *block; // (S) 0 … n_blocks−1, in no particular order
+    size_t n_blocks;
+    size_t n_passes, n_rounds, n_verified;
+    size_t bytes; // the most that was allocated
+} mdp_stable;
+
+// *out->block belongs to the caller.
+psi_status mdp_refine_partition(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out);
+
+#endif
