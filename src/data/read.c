@@ -5,7 +5,6 @@
 #include "data/formats.h"
 #include "data/hdf5.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,20 +80,22 @@ static psi_status recognise(psi_ctx *ctx, const char *path, container *out)
 {
     static const unsigned char hdf5[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     unsigned char start[8] = {0};
+    uint64_t size;
+    int fd;
     *out = NO_CONTAINER;
-    FILE *file = fopen(path, "rbe");
-    if (!file) return FAIL(ctx, PSI_EIO, "%s: cannot open: %s", path, strerror(errno));
-    const size_t got = fread(start, 1, sizeof start, file);
+    const psi_status status = base_open_file(ctx, path, &fd, &size);
+    if (status != PSI_OK) return status;
+    const ssize_t got = pread(fd, start, sizeof start, 0);
     if (got >= 4 && memcmp(start, "PK", 2) == 0 && (start[2] == 3 || start[2] == 5)) {
         *out = ZIP_FILE;
     } else if (got == sizeof start && memcmp(start, hdf5, sizeof hdf5) == 0) {
         *out = HDF5_FILE;
     }
-    for (long at = 512; *out == NO_CONTAINER && at <= 1 << 20; at *= 2) {
-        if (fseek(file, at, SEEK_SET) != 0 || fread(start, 1, 8, file) != 8) break;
+    for (off_t at = 512; *out == NO_CONTAINER && at <= 1 << 20; at *= 2) {
+        if (pread(fd, start, sizeof start, at) != sizeof start) break;
         if (memcmp(start, hdf5, sizeof hdf5) == 0) *out = HDF5_FILE;
     }
-    fclose(file);
+    close(fd);
     return PSI_OK;
 }
 
