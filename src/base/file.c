@@ -35,6 +35,28 @@ psi_status base_join(psi_ctx *ctx, const char *folder, const char *name, char **
     return status;
 }
 
+static int sync_path(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    const int failed = fsync(fd);
+    const int reason = errno;
+    close(fd);
+    errno = reason;
+    return failed;
+}
+
+static int sync_parent(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash) return sync_path(".");
+    if (slash == path) return sync_path("/");
+    *slash = '\0';
+    const int failed = sync_path(path);
+    *slash = '/';
+    return failed;
+}
+
 // ---- names of temporary folders ---------------------------------------------------------------
 
 enum { RANDOM_BYTES = 8, RANDOM_DIGITS = 2 * RANDOM_BYTES };
@@ -97,24 +119,58 @@ done:
     return status;
 }
 
+static psi_status choose_name(psi_ctx *ctx, const char *target, char *digits)
+{
+    unsigned char bytes[RANDOM_BYTES];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
+        return fail_on(ctx, "choose a temporary name for", target);
+    }
+    for (size_t b = 0; b < RANDOM_BYTES; b++) snprintf(digits + 2 * b, 3, "%02x", bytes[b]);
+    return PSI_OK;
+}
+
+// TARGET.tmp-, with room for the digits; *digits is where they go.
+static psi_status start_name(psi_ctx *ctx, const char *target, char **out, char **digits)
+{
+    const size_t start = strlen(target) + sizeof MARK - 1;
+    const psi_status status = base_alloc(ctx, start + RANDOM_DIGITS + 1, 1, out);
+    if (status != PSI_OK) return status;
+    snprintf(*out, start + 1, "%s%s", target, MARK);
+    *digits = *out + start;
+    return PSI_OK;
+}
+
+psi_status base_remove_whole(psi_ctx *ctx, const char *path)
+{
+    psi_status status = PSI_OK;
+    char *aside = NULL, *digits;
+    TRY(remove_abandoned(ctx, path));
+    TRY(start_name(ctx, path, &aside, &digits));
+    TRY(choose_name(ctx, path, digits));
+    if (rename(path, aside) == 0) {
+        // otherwise a power failure might find the old name with half of what was there
+        if (sync_parent(aside) != 0) status = fail_on(ctx, "bring to disk the folder of", path);
+        base_remove(aside);
+    } else if (errno != ENOENT) {
+        status = fail_on(ctx, "remove", path);
+    }
+done:
+    base_free(ctx, aside);
+    return status;
+}
+
 // Between making and locking the folder it looks abandoned, and another process may remove it: then
 // the next name is tried.
 static psi_status make_temporary(base_output *output)
 {
     enum { TRIES = 100 };
     psi_ctx *ctx = output->ctx;
-    const size_t start = strlen(output->target) + sizeof MARK - 1;
-    const psi_status status = base_alloc(ctx, start + RANDOM_DIGITS + 1, 1, &output->folder);
+    char *digits;
+    psi_status status = start_name(ctx, output->target, &output->folder, &digits);
     if (status != PSI_OK) return status;
-    snprintf(output->folder, start + 1, "%s%s", output->target, MARK);
     for (int i = 0; i < TRIES; i++) {
-        unsigned char bytes[RANDOM_BYTES];
-        if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
-            return fail_on(ctx, "choose a temporary name for", output->target);
-        }
-        for (size_t b = 0; b < RANDOM_BYTES; b++) {
-            snprintf(output->folder + start + 2 * b, 3, "%02x", bytes[b]);
-        }
+        status = choose_name(ctx, output->target, digits);
+        if (status != PSI_OK) return status;
         if (mkdir(output->folder, 0700) != 0) {
             if (errno == EEXIST) continue;
             return fail_on(ctx, "make the folder", output->folder);
@@ -215,31 +271,9 @@ psi_status base_output_write(base_output *output, const void *bytes, size_t size
 
 // ---- taking the place -------------------------------------------------------------------------
 
-static int sync_path(const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    const int failed = fsync(fd);
-    const int reason = errno;
-    close(fd);
-    errno = reason;
-    return failed;
-}
-
 psi_status base_sync(psi_ctx *ctx, const char *path)
 {
     return sync_path(path) == 0 ? PSI_OK : fail_on(ctx, "bring to disk", path);
-}
-
-static int sync_parent(char *path)
-{
-    char *slash = strrchr(path, '/');
-    if (!slash) return sync_path(".");
-    if (slash == path) return sync_path("/");
-    *slash = '\0';
-    const int failed = sync_path(path);
-    *slash = '/';
-    return failed;
 }
 
 static bool cannot_rename_so(int reason)

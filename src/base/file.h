@@ -55,6 +55,10 @@ psi_status base_make_folders(psi_ctx *ctx, const char *path);
 // Removes a file, or a folder with all that is in it; what does not exist is fine.
 void base_remove(const char *path);
 
+// Likewise, but in one step as far as others can see: under a temporary name, from which the next
+// such call for the same path removes what a process that was killed has left.
+psi_status base_remove_whole(psi_ctx *ctx, const char *path);
+
 // "folder/name" in memory that belongs to the caller.
 psi_status base_join(psi_ctx *ctx, const char *folder, const char *name, char **out);
 
