@@ -1,6 +1,7 @@
 // Running a command: results, errors, progress, Ctrl-C.
 #include "cli/cli.h"
 
+#include "base/memory.h"
 #include "base/progress.h"
 
 #include <signal.h>
@@ -157,8 +158,12 @@ psi_status cli_make_ctx(cli_call *cli)
         cli_complain("--threads %zu is more than 1024", cli->threads);
         return PSI_EUSAGE;
     }
-    const psi_options options = {
-        .log = show_log, .progress = show_progress, .user = cli, .threads = (int)cli->threads};
+    const psi_options options = {.log = show_log,
+                                 .progress = show_progress,
+                                 .user = cli,
+                                 .threads = (int)cli->threads,
+                                 .max_memory = cli->max_memory ? cli->max_memory
+                                                               : (size_t)base_memory_here().total};
     const psi_status status = psi_ctx_new(&options, &cli->ctx);
     if (status != PSI_OK) {
         cli_complain("%s", psi_status_meaning(status));

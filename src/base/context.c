@@ -20,7 +20,9 @@ struct psi_ctx {
     pthread_mutex_t error_lock; // worker threads may fail, too
     atomic_bool cancelled;
     base_team *team;
-    psi_ctx *parent; // whose cancel is this one's, too; NULL
+    psi_ctx *parent;     // whose cancel is this one's, too; NULL
+    psi_ctx *root;       // the parent's parent's …, or this one: whose bound on memory counts
+    atomic_size_t taken; // bytes, by all below the root
 };
 
 // Every block is preceded by this record; the block itself starts on a cache line.
@@ -61,6 +63,8 @@ psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
     ctx->options = chosen;
     pthread_mutex_init(&ctx->error_lock, NULL);
     atomic_init(&ctx->cancelled, false);
+    atomic_init(&ctx->taken, 0);
+    ctx->root = ctx;
     // the team is the only pool of threads: OpenBLAS's own would fight with it for the cores
     openblas_set_num_threads(1);
     const psi_status status = base_team_new(ctx, chosen.threads, &ctx->team);
@@ -86,6 +90,7 @@ psi_status base_ctx_child(psi_ctx *parent, int threads, psi_ctx **out)
     const psi_status status = psi_ctx_new(&options, out);
     if (status != PSI_OK) return FAIL(parent, status, "no memory for another context");
     (*out)->parent = parent;
+    (*out)->root = parent->root;
     return PSI_OK;
 }
 
@@ -151,17 +156,50 @@ static void *load_pointer(const void *variable)
     return value;
 }
 
+// What a block of this many bytes takes, with its head and the room to align it.
+static bool padded_size(size_t bytes, size_t *out)
+{
+    return base_add(bytes, sizeof(block_head) + ALIGNMENT, out);
+}
+
+// Keeps the books of a context with a bound; others pay nothing for it.
+static bool take(psi_ctx *ctx, size_t bytes)
+{
+    psi_ctx *root = ctx->root;
+    if (root->options.max_memory == 0) return true;
+    const size_t before = atomic_fetch_add_explicit(&root->taken, bytes, memory_order_relaxed);
+    if (before <= root->options.max_memory && bytes <= root->options.max_memory - before) {
+        return true;
+    }
+    atomic_fetch_sub_explicit(&root->taken, bytes, memory_order_relaxed);
+    return false;
+}
+
+static void give_back(psi_ctx *ctx, size_t bytes)
+{
+    psi_ctx *root = ctx->root;
+    if (root->options.max_memory == 0) return;
+    atomic_fetch_sub_explicit(&root->taken, bytes, memory_order_relaxed);
+}
+
 psi_status base_alloc(psi_ctx *ctx, size_t count, size_t size, void *out)
 {
     store_pointer(out, NULL);
     size_t bytes, padded;
-    if (!base_mul(count, size, &bytes) ||
-        !base_add(bytes, sizeof(block_head) + ALIGNMENT, &padded)) {
+    if (!base_mul(count, size, &bytes) || !padded_size(bytes, &padded)) {
         return FAIL(ctx, PSI_ENOMEM, "%zu elements of %zu bytes are more than can be addressed",
                     count, size);
     }
+    if (!take(ctx, padded)) {
+        return FAIL(ctx, PSI_ENOMEM,
+                    "%zu more bytes would take the memory above the %zu bytes of --max-memory",
+                    bytes, ctx->root->options.max_memory);
+    }
     char *raw = ctx->options.allocator.resize(ctx->options.allocator.user, NULL, padded);
-    if (!raw) return FAIL(ctx, PSI_ENOMEM, "no memory for %zu bytes", bytes);
+    if (!raw) {
+        give_back(ctx, padded);
+        return FAIL(ctx, PSI_ENOMEM, "no memory for %zu bytes", bytes);
+    }
     const uintptr_t first = (uintptr_t)raw + sizeof(block_head);
     void *block = raw + (base_round_up(first, ALIGNMENT) - (uintptr_t)raw);
     *head_of(block) = (block_head){raw, bytes};
@@ -197,7 +235,11 @@ psi_status base_copy_text(psi_ctx *ctx, const char *text, char **out)
 
 void base_free(psi_ctx *ctx, void *ptr)
 {
-    if (ptr) ctx->options.allocator.release(ctx->options.allocator.user, head_of(ptr)->raw);
+    if (!ptr) return;
+    size_t padded = 0;
+    (void)padded_size(head_of(ptr)->size, &padded); // it was, when the block was taken
+    give_back(ctx, padded);
+    ctx->options.allocator.release(ctx->options.allocator.user, head_of(ptr)->raw);
 }
 
 static void log_sentence(psi_ctx *ctx, psi_log_level level, const char *format, va_list arguments)

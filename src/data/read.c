@@ -2,6 +2,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "data/formats.h"
 #include "data/hdf5.h"
 
@@ -9,21 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-// Half of what the machine could give without swapping.
-static size_t default_memory_limit(void)
-{
-    unsigned long long kilobytes = 0;
-    char line[128];
-    FILE *info = fopen("/proc/meminfo", "re");
-    while (info && fgets(line, sizeof line, info)) {
-        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1) break;
-    }
-    if (info) fclose(info);
-    if (kilobytes) return (size_t)(kilobytes * 512);
-    const long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (size_t)pages * (size_t)size / 2 : (size_t)1 << 30;
-}
 
 static bool is_folder(const char *path)
 {
@@ -180,7 +166,8 @@ psi_status psi_trajectories_read(psi_ctx *ctx, const char *path, const psi_read_
     container kind;
     const char *key = options ? options->observation_key : NULL;
     const size_t given = options ? options->memory_limit : 0;
-    const size_t memory_limit = given ? given : default_memory_limit();
+    // by default half of what could be had without swapping
+    const size_t memory_limit = given ? given : (size_t)(base_memory_here().available / 2);
     *out = NULL;
     if (is_folder(path)) {
         TRY(find_in_folder(ctx, path, &found));
