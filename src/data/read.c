@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "data/formats.h"
 #include "data/hdf5.h"
+#include "data/trajectories.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -181,7 +182,12 @@ psi_status psi_trajectories_read(psi_ctx *ctx, const char *path, const psi_read_
     } else {
         status = FAIL(ctx, PSI_EFORMAT, "%s: neither an HDF5 file nor an .npz", path);
     }
+    if (status == PSI_OK) status = data_check_appetite(ctx, *out, path);
 done:
+    if (status != PSI_OK) {
+        psi_trajectories_free(ctx, *out);
+        *out = NULL;
+    }
     base_free(ctx, found);
     return status;
 }

@@ -54,4 +54,7 @@ psi_status data_check_spec(psi_ctx *ctx, const psi_episode_spec *spec);
 psi_status data_check_episode(psi_ctx *ctx, const psi_episode_spec *spec,
                               const psi_episode *episode, const char *name, size_t number);
 
+// PSI_ELIMIT if a file names more actions than its size warrants (PSI_BYTES_PER_BYTE).
+psi_status data_check_appetite(psi_ctx *ctx, const psi_trajectories *all, const char *name);
+
 #endif
