@@ -166,7 +166,8 @@ psi_status cli_make_ctx(cli_call *cli)
                                                                : (size_t)base_memory_here().total};
     const psi_status status = psi_ctx_new(&options, &cli->ctx);
     if (status != PSI_OK) {
-        cli_complain("%s", psi_status_meaning(status));
+        cli_complain("%s: there is not even enough to begin with; --threads 1 needs least",
+                     psi_status_meaning(status));
         return status;
     }
     cli->on_terminal = isatty(STDERR_FILENO) != 0;

@@ -2,6 +2,7 @@
 // library passes through base_alloc, which is why a test can make any one of them fail.
 #include "base/context.h"
 
+#include "base/blas.h"
 #include "base/checked.h"
 #include "base/threads.h"
 
@@ -18,6 +19,8 @@ struct psi_ctx {
     psi_options options;
     psi_error_record error;
     pthread_mutex_t error_lock; // worker threads may fail, too
+    pthread_mutex_t blas_lock;
+    bool blas_ready; // of a root: OpenBLAS has its memory
     atomic_bool cancelled;
     base_team *team;
     psi_ctx *parent;     // whose cancel is this one's, too; NULL
@@ -62,6 +65,7 @@ psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
     memset(ctx, 0, sizeof *ctx);
     ctx->options = chosen;
     pthread_mutex_init(&ctx->error_lock, NULL);
+    pthread_mutex_init(&ctx->blas_lock, NULL);
     atomic_init(&ctx->cancelled, false);
     atomic_init(&ctx->taken, 0);
     ctx->root = ctx;
@@ -80,6 +84,7 @@ void psi_ctx_free(psi_ctx *ctx)
 {
     if (!ctx) return;
     base_team_free(ctx, ctx->team);
+    pthread_mutex_destroy(&ctx->blas_lock);
     pthread_mutex_destroy(&ctx->error_lock);
     ctx->options.allocator.release(ctx->options.allocator.user, ctx);
 }
@@ -109,6 +114,20 @@ void psi_cancel(psi_ctx *ctx)
 struct base_team *base_ctx_team(psi_ctx *ctx)
 {
     return ctx->team;
+}
+
+psi_status base_blas_ready(psi_ctx *ctx)
+{
+    psi_ctx *root = ctx->root; // its children run on its threads
+    pthread_mutex_lock(&root->blas_lock);
+    if (!root->blas_ready) root->blas_ready = base_blas_take(root->options.threads);
+    const bool ready = root->blas_ready;
+    pthread_mutex_unlock(&root->blas_lock);
+    if (ready) return PSI_OK;
+    return FAIL(ctx, PSI_ENOMEM,
+                "no memory for matrices: OpenBLAS wants 128 MiB of address space for each of %d "
+                "threads; --threads 1, or a higher limit (ulimit -v), may help",
+                root->options.threads);
 }
 
 psi_status base_cancelled(psi_ctx *ctx)

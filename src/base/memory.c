@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -92,6 +93,16 @@ static void respect_groups(const char *proc, const char *cgroups, base_memory *m
         if (!slash || (size_t)(slash - folder) < root) return;
         *slash = '\0';
     }
+}
+
+bool base_memory_fits(size_t bytes)
+{
+    // addresses that are not touched cost nothing
+    void *probe = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (probe == MAP_FAILED) return false;
+    munmap(probe, bytes);
+    return true;
 }
 
 base_memory base_memory_in(const char *proc, const char *cgroups)

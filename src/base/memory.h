@@ -12,8 +12,12 @@ typedef struct base_memory {
 
 base_memory base_memory_here(void);
 
-// The same from other places than /proc and /sys/fs/cgroup, and without the address space's limit:
-// for tests.
+// Whether that many bytes could be had now. For libraries that do not stand being refused: asked
+// before they are called, it makes a status of what they would make a crash or an endless loop of.
+bool base_memory_fits(size_t bytes);
+
+// As base_memory_here, from other places than /proc and /sys/fs/cgroup, and without the address
+// space's limit: for tests.
 base_memory base_memory_in(const char *proc, const char *cgroups);
 
 #endif

@@ -138,6 +138,7 @@ static psi_status add(psi_writer *writer, const psi_episode *episode)
         TRY(base_resize(ctx, room, sizeof *self->actions, &self->actions));
         self->room = room;
     }
+    TRY(data_hdf5_room(ctx, writer->path));
     char name[64];
     snprintf(name, sizeof name, "episode_%zu", writer->n_episodes);
     const data_hdf5_quiet quiet = data_hdf5_enter();
@@ -341,6 +342,7 @@ psi_status data_minari_writer(psi_writer *writer, bool replace)
     TRY(base_join(ctx, base_output_path(self->output), "data", &self->folder));
     TRY(base_make_folders(ctx, self->folder));
     TRY(base_join(ctx, self->folder, "main_data.hdf5", &path));
+    TRY(data_hdf5_room(ctx, writer->path));
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const hid_t how = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_link_creation_order(how, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);

@@ -92,6 +92,10 @@ static bool npz_has(data_archive *archive, const char *name)
 
 static psi_status fail_on(npz_archive *self, const char *name, const char *why)
 {
+    if (zip_error_code_zip(zip_get_error(self->zip)) == ZIP_ER_MEMORY) {
+        return FAIL(self->base.ctx, PSI_ENOMEM, "%s: %s.npy: no memory for libzip", self->base.path,
+                    name);
+    }
     return FAIL(self->base.ctx, PSI_EFORMAT, "%s: %s.npy: %s", self->base.path, name, why);
 }
 
@@ -311,8 +315,9 @@ psi_status data_npz_open(psi_ctx *ctx, const char *path, size_t memory_limit, da
     if (source) self->zip = zip_open_from_source(source, ZIP_RDONLY, &error);
     if (!self->zip) {
         if (source) zip_source_free(source);
-        status = FAIL(ctx, PSI_EFORMAT, "%s: not a zip file, or a damaged one: %s", path,
-                      zip_error_strerror(&error));
+        const bool memory = zip_error_code_zip(&error) == ZIP_ER_MEMORY;
+        status = FAIL(ctx, memory ? PSI_ENOMEM : PSI_EFORMAT,
+                      "%s: not a zip file, or a damaged one: %s", path, zip_error_strerror(&error));
         goto done;
     }
     *out = &self->base;

@@ -22,7 +22,7 @@ class Command:
         self.psifold, self.library = psifold, library
 
     def start(self, *arguments, preload=None, **settings):
-        environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", **settings.pop("environment", {}))
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **settings.pop("environment", {})}
         if preload:
             environment.update(preload, LD_PRELOAD=self.library)
         return subprocess.Popen([self.psifold, *map(str, arguments)], env=environment, text=True,
