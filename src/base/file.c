@@ -407,6 +407,12 @@ psi_status base_open_file(psi_ctx *ctx, const char *path, int *fd, uint64_t *siz
     return status;
 }
 
+bool base_is_there(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
 psi_status base_read_file(psi_ctx *ctx, const char *path, size_t limit, char **bytes, size_t *size)
 {
     psi_status status = PSI_OK;

@@ -37,6 +37,10 @@ void base_output_discard(base_output *output); // NULL is fine
 // folder) is PSI_EIO at once. *fd is −1 on failure.
 psi_status base_open_file(psi_ctx *ctx, const char *path, int *fd, uint64_t *size);
 
+// Whether anything has this name, be it a link that leads nowhere: what is there and cannot be read
+// is not the same as what is not there.
+bool base_is_there(const char *path);
+
 // Moves a file to a name that nobody has, on the same file system. −1 with errno EEXIST if it is
 // taken.
 int base_rename_new(const char *from, const char *to);

@@ -3,6 +3,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "cluster/checksums.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -159,6 +160,23 @@ psi_status cluster_folder_check_finished(psi_ctx *ctx, const char *folder)
                 "%s is a run that was interrupted, or is still under way: 'psifold cluster FILE -o "
                 "%s --resume' finishes it",
                 folder, folder);
+}
+
+psi_status psi_run_check_files(psi_ctx *ctx, const char *folder, size_t *n)
+{
+    psi_status status = PSI_OK;
+    json_t *manifest = NULL;
+    *n = 0;
+    TRY(cluster_folder_check_finished(ctx, folder));
+    TRY(read_manifest(ctx, folder, "manifest.json", &manifest));
+    if (!manifest) TRY(FAIL(ctx, PSI_EFORMAT, "%s holds no manifest of a run", folder));
+    if (!json_is_object(json_object_get(manifest, "checksums"))) {
+        TRY(FAIL(ctx, PSI_EMISSING, "%s was written by a version that kept no checksums", folder));
+    }
+    TRY(cluster_checksums_check(ctx, folder, manifest, n));
+done:
+    json_decref(manifest);
+    return status;
 }
 
 // ---- opening ----------------------------------------------------------------------------------
@@ -475,6 +493,33 @@ done:
     return status;
 }
 
+// Where a file of the result is: moved already, or not.
+static psi_status add_checksum(const psi_run *run, json_t *sums, const char *name)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    TRY(base_join(run->ctx, has(run->result, name) ? run->result : run->folder, name, &path));
+    TRY(cluster_checksums_add(run->ctx, sums, name, path));
+done:
+    base_free(run->ctx, path);
+    return status;
+}
+
+static psi_status add_checksums(const psi_run *run, json_t *manifest)
+{
+    const json_t *files = json_object_get(manifest, "files");
+    json_t *sums = json_object();
+    psi_status status = PSI_OK;
+    TRY(base_json_made(run->ctx, sums));
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        TRY(add_checksum(run, sums, json_string_value(json_array_get(files, i))));
+    }
+    TRY(base_json_made(run->ctx, json_object_set(manifest, "checksums", sums) == 0 ? sums : NULL));
+done:
+    json_decref(sums);
+    return status;
+}
+
 psi_status cluster_folder_publish(psi_run *run)
 {
     psi_status status = PSI_OK;
@@ -488,6 +533,7 @@ psi_status cluster_folder_publish(psi_run *run)
         goto done;
     }
     const json_t *files = json_object_get(manifest, "files");
+    TRY(add_checksums(run, manifest));
     TRY(set_aside(run, &older, &older_files));
     for (size_t i = 0; i < json_array_size(older_files); i++) {
         const char *name = json_string_value(json_array_get(older_files, i));
