@@ -1,6 +1,7 @@
 // Minari: a group per episode. The action space stands in metadata.json beside the file, as JSON
 // inside JSON; everything else is taken from the arrays themselves.
 #include "base/context.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "data/formats.h"
@@ -10,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 384, LIST_BYTES = 320, METADATA_LIMIT = 1 << 28 };
 
@@ -64,7 +64,7 @@ static psi_status read_metadata(minari_reader *reader, const char *metadata)
     psi_ctx *ctx = reader->ctx;
     json_t *root = NULL;
     psi_status status = PSI_OK;
-    if (!metadata || access(metadata, F_OK) != 0) return PSI_OK;
+    if (!metadata || !base_is_there(metadata)) return PSI_OK;
     TRY(base_json_load(ctx, metadata, METADATA_LIMIT, &root));
     TRY(read_action_space(reader, metadata, root));
     const json_t *episodes = json_object_get(root, "total_episodes");

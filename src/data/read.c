@@ -29,7 +29,7 @@ static psi_status find_in_folder(psi_ctx *ctx, const char *folder, char **out)
     *out = NULL;
     for (int i = 0; i < 2; i++) {
         TRY(base_join(ctx, folder, places[i], &path));
-        if (access(path, F_OK) == 0) {
+        if (base_is_there(path)) {
             *out = path;
             return PSI_OK;
         }
@@ -38,7 +38,7 @@ static psi_status find_in_folder(psi_ctx *ctx, const char *folder, char **out)
     }
     for (int i = 0; i < 2; i++) {
         TRY(base_join(ctx, folder, metadata[i], &path));
-        if (access(path, F_OK) == 0) {
+        if (base_is_there(path)) {
             TRY(base_json_load(ctx, path, (size_t)1 << 28, &root));
             const char *format = json_string_value(json_object_get(root, "data_format"));
             status = FAIL(ctx, PSI_EUNSUPPORTED,
