@@ -276,6 +276,16 @@ psi_status base_sync(psi_ctx *ctx, const char *path)
     return sync_path(path) == 0 ? PSI_OK : fail_on(ctx, "bring to disk", path);
 }
 
+psi_status base_sync_above(psi_ctx *ctx, const char *path)
+{
+    char *copy;
+    psi_status status = base_copy_text(ctx, path, &copy);
+    if (status != PSI_OK) return status;
+    if (sync_parent(copy) != 0) status = fail_on(ctx, "bring to disk the folder of", path);
+    base_free(ctx, copy);
+    return status;
+}
+
 static bool cannot_rename_so(int reason)
 {
     return reason == EINVAL || reason == ENOSYS || reason == EOPNOTSUPP;

@@ -45,9 +45,10 @@ bool base_is_there(const char *path);
 // taken.
 int base_rename_new(const char *from, const char *to);
 
-// Brings a file, or the names in a folder, to disk; likewise a folder and all that is in it (−1
-// with errno).
+// Brings a file, or the names in a folder, to disk; likewise the folder above, in which the path is
+// a name; likewise a folder and all that is in it (−1 with errno).
 psi_status base_sync(psi_ctx *ctx, const char *path);
+psi_status base_sync_above(psi_ctx *ctx, const char *path);
 int base_sync_tree(const char *path);
 
 // The whole file, followed by a '\0' that is not counted. PSI_ELIMIT if it is longer than limit.

@@ -257,6 +257,10 @@ static psi_status begin(psi_run *run)
     TRY(make_folder(run->ctx, run->checkpoint));
     run->begun = true;
     TRY(make_folder(run->ctx, run->result));
+    // from now on files can be moved here and found again after a power failure
+    TRY(base_sync(run->ctx, run->checkpoint));
+    TRY(base_sync(run->ctx, run->folder));
+    if (run->made) TRY(base_sync_above(run->ctx, run->folder));
 done:
     return status;
 }
