@@ -1,6 +1,7 @@
 // Running a command: results, errors, progress, Ctrl-C.
 #include "cli/cli.h"
 
+#include "base/memory.h"
 #include "base/progress.h"
 
 #include <signal.h>
@@ -75,24 +76,44 @@ const char *cli_duration(char buffer[CLI_NUMBER], double seconds)
     return buffer;
 }
 
-// The only thing a signal handler may know: which context to cancel.
+// The only things a signal handler may know: which context to cancel, and what to tell the shell.
 static psi_ctx *volatile interrupted_ctx;
+static volatile sig_atomic_t interrupted_by;
 
 static void on_interrupt(int number)
 {
-    (void)number;
+    interrupted_by = number;
     if (interrupted_ctx) psi_cancel(interrupted_ctx);
 }
 
-static void catch_interrupts(psi_ctx *ctx)
+static void set_handler(int number, void (*handler)(int), int flags)
 {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags}, before;
+    sigemptyset(&action.sa_mask);
+    // what nohup, or a shell that puts us into the background, has switched off stays off
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
+    sigaction(number, &action, NULL);
+}
+
+static void catch_signals(psi_ctx *ctx)
+{
+    static const int stop[] = {SIGINT, SIGTERM, SIGHUP};
     interrupted_ctx = ctx;
     // one chance to stop in good order: a second Ctrl-C ends the process at once
-    struct sigaction action = {.sa_handler = ctx ? on_interrupt : SIG_DFL,
-                               .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; i < CLI_COUNT(stop); i++) {
+        set_handler(stop[i], ctx ? on_interrupt : SIG_DFL, (int)SA_RESETHAND);
+    }
+    // a reader that goes away, or a file that may not grow, is a write that fails, with a sentence
+    if (ctx) set_handler(SIGPIPE, SIG_IGN, 0);
+    if (ctx) set_handler(SIGXFSZ, SIG_IGN, 0);
+}
+
+// What shells say of a program that a signal has ended, or the status's own.
+static int exit_code(psi_status status)
+{
+    enum { SIGNALLED = 128 };
+    if (status == PSI_ECANCELLED && interrupted_by) return SIGNALLED + (int)interrupted_by;
+    return psi_status_exit_code(status);
 }
 
 void cli_close_line(cli_call *cli)
@@ -157,16 +178,21 @@ psi_status cli_make_ctx(cli_call *cli)
         cli_complain("--threads %zu is more than 1024", cli->threads);
         return PSI_EUSAGE;
     }
-    const psi_options options = {
-        .log = show_log, .progress = show_progress, .user = cli, .threads = (int)cli->threads};
+    const psi_options options = {.log = show_log,
+                                 .progress = show_progress,
+                                 .user = cli,
+                                 .threads = (int)cli->threads,
+                                 .max_memory = cli->max_memory ? cli->max_memory
+                                                               : (size_t)base_memory_here().total};
     const psi_status status = psi_ctx_new(&options, &cli->ctx);
     if (status != PSI_OK) {
-        cli_complain("%s", psi_status_meaning(status));
+        cli_complain("%s: there is not even enough to begin with; --threads 1 needs least",
+                     psi_status_meaning(status));
         return status;
     }
     cli->on_terminal = isatty(STDERR_FILENO) != 0;
     cli->reported = base_seconds();
-    catch_interrupts(cli->ctx);
+    catch_signals(cli->ctx);
     return PSI_OK;
 }
 
@@ -197,12 +223,12 @@ int cli_execute(const cli_command *command, int argc, char **argv)
         if (status == PSI_OK) status = printed;
     }
     json_decref(cli.result);
-    catch_interrupts(NULL);
+    catch_signals(NULL);
     psi_ctx_free(cli.ctx);
     // a full disk behind a redirected stdout must not look like success
     if (fflush(stdout) != 0 || ferror(stdout)) {
         cli_complain("the output could not be written");
         if (status == PSI_OK) status = PSI_EIO;
     }
-    return helped ? 0 : psi_status_exit_code(status);
+    return helped ? 0 : exit_code(status);
 }

@@ -11,12 +11,13 @@
 #include <stdio.h>
 
 typedef struct cli_call {
-    psi_ctx *ctx;   // there once cli_parse succeeded
-    bool json;      // one JSON object on stdout, everything else on stderr
-    bool quiet;     // no progress, no notes
-    uint64_t seed;  // --seed
-    size_t threads; // --threads; 0: all processors
-    json_t *result; // what --json prints; commands fill it
+    psi_ctx *ctx;      // there once cli_parse succeeded
+    bool json;         // one JSON object on stdout, everything else on stderr
+    bool quiet;        // no progress, no notes
+    uint64_t seed;     // --seed
+    size_t threads;    // --threads; 0: all processors
+    size_t max_memory; // --max-memory, bytes; 0: what the machine or its control group has
+    json_t *result;    // what --json prints; commands fill it
     bool on_terminal, line_open;
     double reported; // when progress was last told, in seconds
 } cli_call;

@@ -27,11 +27,13 @@ static json_t *rewards_json(const psi_summary *summary)
 {
     json_t *values = json_array();
     for (size_t i = 0; i < summary->n_rewards; i++) {
-        json_array_append_new(values, json_pack("{s:f, s:I}", "value", summary->rewards[i].value,
-                                                "count", (json_int_t)summary->rewards[i].count));
+        json_array_append_new(values, json_pack("{s:o, s:I}", "value",
+                                                base_json_real(summary->rewards[i].value), "count",
+                                                (json_int_t)summary->rewards[i].count));
     }
-    return json_pack("{s:f, s:f, s:f, s:o}", "min", summary->reward_min, "max", summary->reward_max,
-                     "mean", summary->reward_mean, "values", values);
+    return json_pack("{s:o, s:o, s:o, s:o}", "min", base_json_real(summary->reward_min), "max",
+                     base_json_real(summary->reward_max), "mean",
+                     base_json_real(summary->reward_mean), "values", values);
 }
 
 static psi_status fill_result(cli_call *cli, const psi_trajectories *data,
@@ -58,8 +60,9 @@ static psi_status fill_result(cli_call *cli, const psi_trajectories *data,
     TRY(cli_set(cli, "truncated", json_integer((json_int_t)summary->n_truncated)));
     TRY(cli_set(cli, "final_missing", json_integer((json_int_t)summary->n_final_missing)));
     TRY(cli_set(cli, "episode_length",
-                json_pack("{s:I, s:f, s:I}", "min", (json_int_t)summary->length_min, "mean",
-                          summary->length_mean, "max", (json_int_t)summary->length_max)));
+                json_pack("{s:I, s:o, s:I}", "min", (json_int_t)summary->length_min, "mean",
+                          base_json_real(summary->length_mean), "max",
+                          (json_int_t)summary->length_max)));
     TRY(cli_set(cli, "latent_states_known", json_boolean(data->latent_states != NULL)));
     TRY(cli_set(cli, "in_memory", json_boolean(summary->in_memory)));
     TRY(cli_set(cli, "memory_bytes", json_integer((json_int_t)summary->memory_bytes)));

@@ -28,6 +28,8 @@ static void add_common(parsing *parser)
     const cli_option common[] = {
         {"seed", 0, "N", CLI_SEED, &cli->seed, "same seed, same result"},
         {"threads", 0, "N", CLI_SIZE, &cli->threads, "threads to use; 0: all processors"},
+        {"max-memory", 0, "BYTES", CLI_SIZE, &cli->max_memory,
+         "stop where more would be needed; 0: what the machine has"},
         {"json", 0, NULL, CLI_FLAG, &cli->json, "print one JSON object instead of text"},
         {"quiet", 'q', NULL, CLI_FLAG, &cli->quiet, "no progress and no notes"},
     };

@@ -53,16 +53,28 @@ json_t *cli_certificate_json(const psi_certificate *certificate)
                      "mergeable", (json_int_t)certificate->mergeable, "pairs", pairs);
 }
 
+static psi_status verify_files(cli_call *cli, const char *folder)
+{
+    size_t n;
+    const psi_status status = psi_run_check_files(cli->ctx, folder, &n);
+    if (status != PSI_OK) return status;
+    cli_print(cli, "%s: all %zu files are as the run has left them", folder, n);
+    return cli_set(cli, "files", json_integer((json_int_t)n));
+}
+
 psi_status cli_verify(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
     const char *key = NULL;
+    bool files = false;
     const cli_option options[] = {
+        {"files", 0, NULL, CLI_FLAG, &files,
+         "compare the run's files with the checksums in its manifest, and no more"},
         {"key", 0, "NAME", CLI_TEXT, &key, "which entry of a Dict observation, if not the run's"},
     };
     const cli_usage usage = {
         .name = "verify",
-        .arguments = "RUN FILE",
+        .arguments = "RUN [FILE]",
         .summary = "Repeats a run's certificate on other data",
         .text =
             "For every latent state and action, compares rewards and successor features in FILE\n"
@@ -77,6 +89,15 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     int32_t *labels = NULL;
     bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    if (files) {
+        status = verify_files(cli, arguments[0]);
+        goto done;
+    }
+    if (!arguments[1]) {
+        TRY(FAIL(cli->ctx, PSI_EUSAGE,
+                 "verify needs FILE, the data to hold the run against; or "
+                 "--files"));
+    }
     TRY(cli_load_labels(cli, arguments[0], arguments[1], key, &run, &data, &labels, &own));
     const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,

@@ -76,6 +76,10 @@ typedef struct psi_options {
     void (*progress)(void *user, const psi_progress *progress);
     void *user;  // handed to log and progress
     int threads; // 0: as many as there are processors
+    // The most that may be allocated at a time, in bytes, for the contexts of a team of threads
+    // together; what would exceed it is PSI_ENOMEM. Other libraries' own memory does not count. 0:
+    // no bound.
+    size_t max_memory;
 } psi_options;
 
 // What went wrong last. The sentence is kept in the record itself: reporting never allocates.

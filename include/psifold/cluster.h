@@ -323,6 +323,11 @@ typedef struct psi_fingerprint {
 PSI_API psi_status psi_fingerprint_of(psi_ctx *ctx, const psi_trajectories *data,
                                       psi_fingerprint *out);
 
+// Compares every file of a finished run with the checksum in its manifest. PSI_EFORMAT names the
+// first that is not as it was left, PSI_EMISSING says that there are none to compare with. *n is
+// how many files there are. psi_run_load does this, too.
+PSI_API psi_status psi_run_check_files(psi_ctx *ctx, const char *folder, size_t *n);
+
 // A run read back.
 typedef struct psi_run_result {
     size_t n_latent, n_actions, n_observations, n_refinements;

@@ -41,8 +41,12 @@ PSI_API void psi_observations_prefetch(const psi_observations *observations, con
 // All rows one after the other, where they already are in memory; NULL where they have to be read.
 PSI_API const void *psi_observations_data(const psi_observations *observations);
 
-// More actions than this are a sign of damage, not a task.
-enum { PSI_MAX_ACTIONS = 1 << 20 };
+// More actions than this are a sign of damage, not a task. And since what is kept about every
+// observation and action takes PSI_PAIR_BYTES at most, a few bytes could ask for any amount of
+// memory by naming a large action: reading is PSI_ELIMIT if that comes to more than
+// PSI_BYTES_PER_BYTE for every byte of observations, actions and rewards, which is a few thousand
+// actions for the smallest observations.
+enum { PSI_MAX_ACTIONS = 1 << 20, PSI_PAIR_BYTES = 16, PSI_BYTES_PER_BYTE = 4096 };
 
 typedef struct psi_trajectories {
     size_t n_episodes;     // E
@@ -88,7 +92,8 @@ PSI_API psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *
                                           const char *name);
 
 // PSI_EDATA if all rewards are one and the same number: every state then predicts every reward
-// sequence, and there is nothing to be told apart. O(N).
+// sequence, and there is nothing to be told apart. PSI_ENUMERIC if they are too large to be learnt
+// in single precision. O(N).
 PSI_API psi_status psi_trajectories_learnable(psi_ctx *ctx, const psi_trajectories *trajectories,
                                               const char *name);
 

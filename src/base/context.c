@@ -2,6 +2,7 @@
 // library passes through base_alloc, which is why a test can make any one of them fail.
 #include "base/context.h"
 
+#include "base/blas.h"
 #include "base/checked.h"
 #include "base/threads.h"
 
@@ -18,9 +19,13 @@ struct psi_ctx {
     psi_options options;
     psi_error_record error;
     pthread_mutex_t error_lock; // worker threads may fail, too
+    pthread_mutex_t blas_lock;
+    bool blas_ready; // of a root: OpenBLAS has its memory
     atomic_bool cancelled;
     base_team *team;
-    psi_ctx *parent; // whose cancel is this one's, too; NULL
+    psi_ctx *parent;     // whose cancel is this one's, too; NULL
+    psi_ctx *root;       // the parent's parent's …, or this one: whose bound on memory counts
+    atomic_size_t taken; // bytes, by all below the root
 };
 
 // Every block is preceded by this record; the block itself starts on a cache line.
@@ -60,7 +65,10 @@ psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
     memset(ctx, 0, sizeof *ctx);
     ctx->options = chosen;
     pthread_mutex_init(&ctx->error_lock, NULL);
+    pthread_mutex_init(&ctx->blas_lock, NULL);
     atomic_init(&ctx->cancelled, false);
+    atomic_init(&ctx->taken, 0);
+    ctx->root = ctx;
     // the team is the only pool of threads: OpenBLAS's own would fight with it for the cores
     openblas_set_num_threads(1);
     const psi_status status = base_team_new(ctx, chosen.threads, &ctx->team);
@@ -76,6 +84,7 @@ void psi_ctx_free(psi_ctx *ctx)
 {
     if (!ctx) return;
     base_team_free(ctx, ctx->team);
+    pthread_mutex_destroy(&ctx->blas_lock);
     pthread_mutex_destroy(&ctx->error_lock);
     ctx->options.allocator.release(ctx->options.allocator.user, ctx);
 }
@@ -86,6 +95,7 @@ psi_status base_ctx_child(psi_ctx *parent, int threads, psi_ctx **out)
     const psi_status status = psi_ctx_new(&options, out);
     if (status != PSI_OK) return FAIL(parent, status, "no memory for another context");
     (*out)->parent = parent;
+    (*out)->root = parent->root;
     return PSI_OK;
 }
 
@@ -104,6 +114,20 @@ void psi_cancel(psi_ctx *ctx)
 struct base_team *base_ctx_team(psi_ctx *ctx)
 {
     return ctx->team;
+}
+
+psi_status base_blas_ready(psi_ctx *ctx)
+{
+    psi_ctx *root = ctx->root; // its children run on its threads
+    pthread_mutex_lock(&root->blas_lock);
+    if (!root->blas_ready) root->blas_ready = base_blas_take(root->options.threads);
+    const bool ready = root->blas_ready;
+    pthread_mutex_unlock(&root->blas_lock);
+    if (ready) return PSI_OK;
+    return FAIL(ctx, PSI_ENOMEM,
+                "no memory for matrices: OpenBLAS wants 128 MiB of address space for each of %d "
+                "threads; --threads 1, or a higher limit (ulimit -v), may help",
+                root->options.threads);
 }
 
 psi_status base_cancelled(psi_ctx *ctx)
@@ -151,17 +175,50 @@ static void *load_pointer(const void *variable)
     return value;
 }
 
+// What a block of this many bytes takes, with its head and the room to align it.
+static bool padded_size(size_t bytes, size_t *out)
+{
+    return base_add(bytes, sizeof(block_head) + ALIGNMENT, out);
+}
+
+// Keeps the books of a context with a bound; others pay nothing for it.
+static bool take(psi_ctx *ctx, size_t bytes)
+{
+    psi_ctx *root = ctx->root;
+    if (root->options.max_memory == 0) return true;
+    const size_t before = atomic_fetch_add_explicit(&root->taken, bytes, memory_order_relaxed);
+    if (before <= root->options.max_memory && bytes <= root->options.max_memory - before) {
+        return true;
+    }
+    atomic_fetch_sub_explicit(&root->taken, bytes, memory_order_relaxed);
+    return false;
+}
+
+static void give_back(psi_ctx *ctx, size_t bytes)
+{
+    psi_ctx *root = ctx->root;
+    if (root->options.max_memory == 0) return;
+    atomic_fetch_sub_explicit(&root->taken, bytes, memory_order_relaxed);
+}
+
 psi_status base_alloc(psi_ctx *ctx, size_t count, size_t size, void *out)
 {
     store_pointer(out, NULL);
     size_t bytes, padded;
-    if (!base_mul(count, size, &bytes) ||
-        !base_add(bytes, sizeof(block_head) + ALIGNMENT, &padded)) {
+    if (!base_mul(count, size, &bytes) || !padded_size(bytes, &padded)) {
         return FAIL(ctx, PSI_ENOMEM, "%zu elements of %zu bytes are more than can be addressed",
                     count, size);
     }
+    if (!take(ctx, padded)) {
+        return FAIL(ctx, PSI_ENOMEM,
+                    "%zu more bytes would take the memory above the %zu bytes of --max-memory",
+                    bytes, ctx->root->options.max_memory);
+    }
     char *raw = ctx->options.allocator.resize(ctx->options.allocator.user, NULL, padded);
-    if (!raw) return FAIL(ctx, PSI_ENOMEM, "no memory for %zu bytes", bytes);
+    if (!raw) {
+        give_back(ctx, padded);
+        return FAIL(ctx, PSI_ENOMEM, "no memory for %zu bytes", bytes);
+    }
     const uintptr_t first = (uintptr_t)raw + sizeof(block_head);
     void *block = raw + (base_round_up(first, ALIGNMENT) - (uintptr_t)raw);
     *head_of(block) = (block_head){raw, bytes};
@@ -197,7 +254,11 @@ psi_status base_copy_text(psi_ctx *ctx, const char *text, char **out)
 
 void base_free(psi_ctx *ctx, void *ptr)
 {
-    if (ptr) ctx->options.allocator.release(ctx->options.allocator.user, head_of(ptr)->raw);
+    if (!ptr) return;
+    size_t padded = 0;
+    (void)padded_size(head_of(ptr)->size, &padded); // it was, when the block was taken
+    give_back(ctx, padded);
+    ctx->options.allocator.release(ctx->options.allocator.user, head_of(ptr)->raw);
 }
 
 static void log_sentence(psi_ctx *ctx, psi_log_level level, const char *format, va_list arguments)

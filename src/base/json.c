@@ -3,8 +3,14 @@
 #include "base/context.h"
 #include "base/file.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+json_t *base_json_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
 
 psi_status base_json_made(psi_ctx *ctx, const json_t *value)
 {
@@ -17,6 +23,9 @@ psi_status base_json_parse(psi_ctx *ctx, const char *name, const char *text, siz
     json_error_t error;
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (*out) return PSI_OK;
+    if (json_error_code(&error) == json_error_out_of_memory) {
+        return FAIL(ctx, PSI_ENOMEM, "%s: no memory for what it holds", name);
+    }
     return FAIL(ctx, PSI_EFORMAT, "%s: line %d, column %d: %s", name, error.line, error.column,
                 error.text);
 }

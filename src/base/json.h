@@ -14,6 +14,10 @@ psi_status base_json_load(psi_ctx *ctx, const char *path, size_t limit, json_t *
 // Written atomically, keys in the order in which they were set.
 psi_status base_json_save(psi_ctx *ctx, const char *path, const json_t *value);
 
+// A number, or null for one that is infinite or none at all, which JSON cannot hold: Jansson's own
+// constructor fails then, and it looks as if memory had run out.
+json_t *base_json_real(double value);
+
 // PSI_ENOMEM if value is NULL, which is how Jansson's constructors report it.
 psi_status base_json_made(psi_ctx *ctx, const json_t *value);
 

@@ -91,7 +91,8 @@ psi_status base_team_new(psi_ctx *ctx, int threads, base_team **out)
         struct helper *helper = &team->helper[t - 1];
         *helper = (struct helper){.team = team, .thread = t};
         if (pthread_create(&helper->handle, NULL, helper_main, helper) != 0) {
-            status = FAIL(ctx, PSI_ELIMIT, "the system gave %d of %d threads", t, threads);
+            // EAGAIN says no more than that; memory for the stack is what is missing most often
+            status = FAIL(ctx, PSI_ENOMEM, "the system gave %d of %d threads", t, threads);
             goto done;
         }
         team->helpers++;

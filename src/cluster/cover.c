@@ -1,5 +1,6 @@
 #include <psifold/cluster.h>
 
+#include "base/blas.h"
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
@@ -409,6 +410,7 @@ psi_status psi_cover(psi_ctx *ctx, const psi_cover_points *points, const psi_cov
     cover.dim = points->groups * points->width;
     const size_t sample = base_min(base_max(points->n, 1), SAMPLE);
     const size_t words = (sample + 63) / 64;
+    TRY(base_blas_ready(ctx));
     TRY(base_alloc(ctx, sample, cover.dim * sizeof(float), &cover.sample));
     TRY(base_alloc(ctx, sample, sizeof *cover.rows, &cover.rows));
     TRY(base_alloc(ctx, base_min(sample, CANDIDATES) * words, sizeof *cover.near, &cover.near));

@@ -3,6 +3,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "cluster/checksums.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,10 +19,11 @@ enum { START_LIMIT = 1 << 20, MANIFEST_LIMIT = 1 << 24 };
 // ---- what a folder holds ----------------------------------------------------------------------
 
 typedef struct contents {
-    bool exists, is_folder;
+    bool exists;     // there is something in the folder
     bool manifest;   // a finished run
     bool checkpoint; // one that was interrupted, or is under way
     bool ready;      // … with nothing left but to put it in place
+    bool begun;      // a folder checkpoint in which nothing can be lost yet
     bool foreign;    // things that no run has put there
 } contents;
 
@@ -33,38 +35,148 @@ static bool has(const char *folder, const char *name)
     return length > 0 && (size_t)length < sizeof path && lstat(path, &info) == 0;
 }
 
-static contents look_into(const char *folder)
+// Names in a manifest are hostile: only plain ones, as ours are.
+static bool is_plain(const char *name)
 {
-    contents found = {0};
+    if (!name || !*name || *name == '.' || strcmp(name, "checkpoint") == 0) return false;
+    const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-._");
+    return name[length] == '\0' && length < 128;
+}
+
+static bool is_fingerprint(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return text && strspn(text, "0123456789abcdef") == 32 && text[32] == '\0';
+}
+
+// A manifest.json can be anybody's. *out is one that psifold has written, or NULL if there is none
+// or another program's; no file of a folder is removed unless one of these lists it.
+static psi_status read_manifest(psi_ctx *ctx, const char *folder, const char *name, json_t **out)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    json_t *manifest = NULL;
+    *out = NULL;
+    TRY(base_join(ctx, folder, name, &path));
+    status = base_json_load(ctx, path, MANIFEST_LIMIT, &manifest);
+    if (status == PSI_ENOMEM) goto done;
+    status = PSI_OK;
+    const json_t *files = json_object_get(manifest, "files");
+    bool ours = json_is_string(json_object_get(manifest, "psifold")) &&
+                is_fingerprint(json_object_get(json_object_get(manifest, "data"), "fingerprint")) &&
+                json_is_object(json_object_get(manifest, "result")) && json_is_array(files);
+    for (size_t i = 0; ours && i < json_array_size(files); i++) {
+        ours = is_plain(json_string_value(json_array_get(files, i)));
+    }
+    if (!ours) goto done;
+    *out = manifest;
+    manifest = NULL;
+done:
+    json_decref(manifest);
+    base_free(ctx, path);
+    return status;
+}
+
+static psi_status find_start(psi_ctx *ctx, const char *checkpoint, bool *out)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    json_t *start = NULL;
+    *out = false;
+    TRY(base_join(ctx, checkpoint, "start.json", &path));
+    status = base_json_load(ctx, path, START_LIMIT, &start);
+    if (status == PSI_ENOMEM) goto done;
+    status = PSI_OK;
+    *out = json_is_string(json_object_get(start, "psifold")) &&
+           is_fingerprint(json_object_get(start, "data")) &&
+           json_is_object(json_object_get(start, "options"));
+done:
+    json_decref(start);
+    base_free(ctx, path);
+    return status;
+}
+
+// Whether every entry of a folder, itself no link, passes. A folder that is not there does.
+static bool every_entry(const char *folder, bool (*passes)(const char *name))
+{
     struct stat info;
-    if (stat(folder, &info) != 0) return found;
-    found.exists = true;
-    found.is_folder = S_ISDIR(info.st_mode);
-    if (!found.is_folder) return found;
-    found.manifest = has(folder, "manifest.json");
-    found.checkpoint = has(folder, "checkpoint/start.json");
-    found.ready = found.checkpoint && has(folder, "checkpoint/result/manifest.json");
+    if (lstat(folder, &info) != 0) return errno == ENOENT;
+    if (!S_ISDIR(info.st_mode)) return false;
     DIR *entries = opendir(folder);
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+    bool all = entries != NULL;
+    for (struct dirent *entry; all && (entry = readdir(entries));) {
         const char *name = entry->d_name;
-        const bool ours = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-                          strcmp(name, "checkpoint") == 0 || found.manifest;
-        found.foreign |= !ours;
+        all = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || passes(name);
     }
     if (entries) closedir(entries);
-    // without a manifest for a moment: a result is being put in place
-    if (found.ready) found.foreign = false;
-    return found;
+    return all;
+}
+
+static bool never(const char *name)
+{
+    (void)name;
+    return false;
+}
+
+// What is there before start.json: the folder result, and the file on its way.
+static bool comes_before_start(const char *name)
+{
+    return strcmp(name, "result") == 0 || strncmp(name, "start.json.tmp-", 15) == 0;
+}
+
+// All that a folder may hold before there is a checkpoint or a manifest; a checkpoint is removed
+// under a temporary name.
+static bool comes_before_checkpoint(const char *name)
+{
+    return strcmp(name, "checkpoint") == 0 || strncmp(name, "checkpoint.tmp-", 15) == 0;
+}
+
+static psi_status look_into(const psi_run *run, contents *found)
+{
+    psi_ctx *ctx = run->ctx;
+    psi_status status = PSI_OK;
+    json_t *manifest = NULL, *result = NULL;
+    *found = (contents){0};
+    TRY(read_manifest(ctx, run->folder, "manifest.json", &manifest));
+    TRY(find_start(ctx, run->checkpoint, &found->checkpoint));
+    if (found->checkpoint) TRY(read_manifest(ctx, run->result, "manifest.json", &result));
+    found->manifest = manifest != NULL;
+    found->ready = result != NULL;
+    if (found->checkpoint) goto done;
+    found->begun =
+        every_entry(run->checkpoint, comes_before_start) && every_entry(run->result, never);
+    found->foreign = !found->begun;
+    if (!found->manifest) found->foreign |= !every_entry(run->folder, comes_before_checkpoint);
+done:
+    json_decref(result);
+    json_decref(manifest);
+    return status;
 }
 
 psi_status cluster_folder_check_finished(psi_ctx *ctx, const char *folder)
 {
-    const contents found = look_into(folder);
-    if (!found.checkpoint || found.manifest) return PSI_OK;
+    if (has(folder, "manifest.json") || !has(folder, "checkpoint/start.json")) return PSI_OK;
     return FAIL(ctx, PSI_EMISSING,
                 "%s is a run that was interrupted, or is still under way: 'psifold cluster FILE -o "
                 "%s --resume' finishes it",
                 folder, folder);
+}
+
+psi_status psi_run_check_files(psi_ctx *ctx, const char *folder, size_t *n)
+{
+    psi_status status = PSI_OK;
+    json_t *manifest = NULL;
+    *n = 0;
+    TRY(cluster_folder_check_finished(ctx, folder));
+    TRY(read_manifest(ctx, folder, "manifest.json", &manifest));
+    if (!manifest) TRY(FAIL(ctx, PSI_EFORMAT, "%s holds no manifest of a run", folder));
+    if (!json_is_object(json_object_get(manifest, "checksums"))) {
+        TRY(FAIL(ctx, PSI_EMISSING, "%s was written by a version that kept no checksums", folder));
+    }
+    TRY(cluster_checksums_check(ctx, folder, manifest, n));
+done:
+    json_decref(manifest);
+    return status;
 }
 
 // ---- opening ----------------------------------------------------------------------------------
@@ -75,17 +187,45 @@ static psi_status make_folder(psi_ctx *ctx, const char *path)
     return FAIL(ctx, PSI_EIO, "%s: cannot make the folder: %s", path, strerror(errno));
 }
 
-// One process at a time. Where the file system knows no locks, there is nothing to be asked.
+static bool is_same(int fd, const char *path)
+{
+    struct stat here, there;
+    return fstat(fd, &here) == 0 && stat(path, &there) == 0 && here.st_dev == there.st_dev &&
+           here.st_ino == there.st_ino;
+}
+
+// One process at a time, from before it looks into the folder until it is done with it. A folder
+// that another process removes between being opened and being locked is made again. Where the file
+// system knows no locks, there is nothing to be asked.
 static psi_status lock(psi_run *run)
 {
-    run->lock = open(run->checkpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (run->lock < 0) {
-        return FAIL(run->ctx, PSI_EIO, "%s: cannot open: %s", run->checkpoint, strerror(errno));
+    enum { TRIES = 100 };
+    for (int i = 0; i < TRIES; i++) {
+        run->made = mkdir(run->folder, 0777) == 0;
+        if (!run->made && errno != EEXIST) {
+            return FAIL(run->ctx, PSI_EIO, "%s: cannot make the folder: %s", run->folder,
+                        strerror(errno));
+        }
+        const int fd = open(run->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT) continue;
+        if (fd < 0 && errno == ENOTDIR) break;
+        if (fd < 0) {
+            return FAIL(run->ctx, PSI_EIO, "%s: cannot open: %s", run->folder, strerror(errno));
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            close(fd);
+            run->made = false;
+            return FAIL(run->ctx, PSI_EUSAGE, "another process is working on %s", run->folder);
+        }
+        if (is_same(fd, run->folder)) {
+            run->lock = fd;
+            return PSI_OK;
+        }
+        close(fd);
     }
-    if (flock(run->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return PSI_OK;
-    close(run->lock);
-    run->lock = -1;
-    return FAIL(run->ctx, PSI_EUSAGE, "another process is working on %s", run->folder);
+    run->made = false;
+    return FAIL(run->ctx, PSI_EUSAGE, "%s exists already and is no run: choose another name",
+                run->folder);
 }
 
 static psi_status run_open(psi_ctx *ctx, const char *folder, psi_run **out)
@@ -101,6 +241,7 @@ static psi_status run_open(psi_ctx *ctx, const char *folder, psi_run **out)
     }
     TRY(base_join(ctx, run->folder, "checkpoint", &run->checkpoint));
     TRY(base_join(ctx, run->checkpoint, "result", &run->result));
+    TRY(lock(run));
     *out = run;
     run = NULL;
 done:
@@ -108,33 +249,39 @@ done:
     return status;
 }
 
-// An empty checkpoint in a folder in which nothing else works.
-static psi_status begin(psi_run *run, const contents *found)
+// An empty checkpoint in the place of an older one.
+static psi_status begin(psi_run *run)
 {
     psi_status status = PSI_OK;
-    if (!found->exists) {
-        TRY(make_folder(run->ctx, run->folder));
-        run->made = true;
-    }
-    if (found->checkpoint) TRY(lock(run));
-    base_remove(run->checkpoint);
-    if (run->lock >= 0) close(run->lock);
-    run->lock = -1;
+    TRY(base_remove_whole(run->ctx, run->checkpoint));
     TRY(make_folder(run->ctx, run->checkpoint));
-    TRY(lock(run));
+    run->begun = true;
     TRY(make_folder(run->ctx, run->result));
+    // from now on files can be moved here and found again after a power failure
+    TRY(base_sync(run->ctx, run->checkpoint));
+    TRY(base_sync(run->ctx, run->folder));
+    if (run->made) TRY(base_sync_above(run->ctx, run->folder));
 done:
     return status;
+}
+
+static psi_status refuse_foreign(const psi_run *run)
+{
+    return FAIL(run->ctx, PSI_EUSAGE, "%s exists already and is no run: choose another name",
+                run->folder);
 }
 
 psi_status psi_run_new(psi_ctx *ctx, const char *folder, bool replace, psi_run **out)
 {
     psi_status status = PSI_OK;
     psi_run *run = NULL;
+    contents found;
     *out = NULL;
     TRY(run_open(ctx, folder, &run));
-    const contents found = look_into(run->folder);
-    if (found.checkpoint && !replace) {
+    TRY(look_into(run, &found));
+    if (found.foreign) {
+        status = refuse_foreign(run);
+    } else if (found.checkpoint && !replace) {
         status = FAIL(ctx, PSI_EUSAGE,
                       "%s holds a run that was interrupted: --resume goes on with it, --replace "
                       "starts anew",
@@ -142,12 +289,9 @@ psi_status psi_run_new(psi_ctx *ctx, const char *folder, bool replace, psi_run *
     } else if (found.manifest && !replace) {
         status = FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or add --replace",
                       run->folder);
-    } else if (found.exists && (!found.is_folder || found.foreign)) {
-        status = FAIL(ctx, PSI_EUSAGE, "%s exists already and is no run: choose another name",
-                      run->folder);
     }
     if (status != PSI_OK) goto done;
-    TRY(begin(run, &found));
+    TRY(begin(run));
     *out = run;
     run = NULL;
 done:
@@ -159,22 +303,23 @@ psi_status psi_run_resume(psi_ctx *ctx, const char *folder, psi_run **out)
 {
     psi_status status = PSI_OK;
     psi_run *run = NULL;
+    contents found;
     *out = NULL;
     TRY(run_open(ctx, folder, &run));
-    const contents found = look_into(run->folder);
-    if (!found.checkpoint && !found.manifest) {
-        psi_run_suspend(run);
-        return psi_run_new(ctx, folder, false, out);
+    TRY(look_into(run, &found));
+    if (found.checkpoint || found.manifest) {
+        run->resumed = true;
+        run->finished = found.ready || !found.checkpoint;
+        if (found.ready) TRY(cluster_folder_publish(run));
+    } else {
+        if (found.foreign) status = refuse_foreign(run);
+        if (status != PSI_OK) goto done;
+        TRY(begin(run));
     }
-    if (has(run->folder, "checkpoint")) TRY(lock(run));
-    run->resumed = true;
-    run->finished = found.ready || !found.checkpoint;
-    if (found.ready) TRY(cluster_folder_publish(run));
-    if (run->finished) base_remove(run->checkpoint); // interrupted while it was removed
     *out = run;
     run = NULL;
 done:
-    psi_run_suspend(run);
+    psi_run_discard(run);
     return status;
 }
 
@@ -188,22 +333,11 @@ void psi_run_suspend(psi_run *run)
     base_free(run->ctx, run);
 }
 
-// start.json goes first: without it the rest is no checkpoint, should we be interrupted here.
-static void remove_checkpoint(const psi_run *run)
-{
-    char start[4096];
-    const int length = snprintf(start, sizeof start, "%s/start.json", run->checkpoint);
-    if (length > 0 && (size_t)length < sizeof start) base_remove(start);
-    base_remove(run->checkpoint);
-}
-
 void psi_run_discard(psi_run *run)
 {
     if (!run) return;
-    if (run->lock >= 0 && !run->resumed) {
-        remove_checkpoint(run);
-        if (run->made) (void)rmdir(run->folder);
-    }
+    if (run->begun && !run->resumed) (void)base_remove_whole(run->ctx, run->checkpoint);
+    if (run->made && !run->resumed) (void)rmdir(run->folder);
     psi_run_suspend(run);
 }
 
@@ -279,14 +413,6 @@ done:
 
 // ---- taking the place -------------------------------------------------------------------------
 
-// Names in a manifest are hostile: only plain ones, as ours are.
-static bool is_plain(const char *name)
-{
-    if (!name || !*name || *name == '.' || strcmp(name, "checkpoint") == 0) return false;
-    const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-._");
-    return name[length] == '\0' && length < 128;
-}
-
 static bool is_listed(const json_t *files, const char *name)
 {
     for (size_t i = 0; i < json_array_size(files); i++) {
@@ -295,32 +421,75 @@ static bool is_listed(const json_t *files, const char *name)
     return false;
 }
 
-// Removes what an older run has left and the new one does not replace.
-static void remove_others(const psi_run *run, const json_t *files)
+// The manifest of an older run goes into the checkpoint, where it still says which files were that
+// run's, should we be interrupted. *files is its list; NULL if there was no older run.
+static psi_status set_aside(const psi_run *run, json_t **older, const json_t **files)
 {
-    DIR *entries = opendir(run->folder);
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        const char *name = entry->d_name;
-        char path[4096];
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "checkpoint") == 0 ||
-            is_listed(files, name)) {
-            continue;
+    psi_status status = PSI_OK;
+    char *place = NULL, *aside = NULL;
+    *older = NULL;
+    TRY(base_join(run->ctx, run->folder, "manifest.json", &place));
+    TRY(cluster_folder_path(run, "replaced.json", &aside));
+    if (has(run->folder, "manifest.json")) {
+        TRY(read_manifest(run->ctx, run->folder, "manifest.json", older));
+        if (!*older) {
+            status = FAIL(run->ctx, PSI_EUSAGE, "%s is no run's: it is not replaced", place);
+            goto done;
         }
-        const int length = snprintf(path, sizeof path, "%s/%s", run->folder, name);
-        if (length > 0 && (size_t)length < sizeof path) base_remove(path);
+        if (rename(place, aside) != 0) {
+            status = FAIL(run->ctx, PSI_EIO, "%s: cannot set aside: %s", place, strerror(errno));
+            goto done;
+        }
+        // no file may be gone from the disk before the manifest that lists it
+        TRY(base_sync(run->ctx, run->checkpoint));
+        TRY(base_sync(run->ctx, run->folder));
+    } else {
+        TRY(read_manifest(run->ctx, run->checkpoint, "replaced.json", older));
     }
-    if (entries) closedir(entries);
+    *files = json_object_get(*older, "files");
+done:
+    base_free(run->ctx, aside);
+    base_free(run->ctx, place);
+    return status;
 }
 
-static psi_status move_out(const psi_run *run, const char *name)
+static psi_status remove_file(const psi_run *run, const char *name)
+{
+    char *path;
+    const psi_status status = base_join(run->ctx, run->folder, name, &path);
+    if (status != PSI_OK) return status;
+    (void)unlink(path); // a file or a link; a folder of that name is nothing a run has made
+    base_free(run->ctx, path);
+    return PSI_OK;
+}
+
+// Two names of one file: a move that was interrupted where moving means linking and removing.
+static bool are_one(const char *a, const char *b)
+{
+    struct stat first, second;
+    return lstat(a, &first) == 0 && lstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+// Only a file that the older run listed may be in the way.
+static psi_status move_out(const psi_run *run, const char *name, bool replace)
 {
     psi_status status = PSI_OK;
     char *from = NULL, *to = NULL;
     TRY(cluster_folder_result(run, name, &from));
     TRY(base_join(run->ctx, run->folder, name, &to));
-    // a file that is no longer there was moved before we were interrupted
-    if (rename(from, to) != 0 && !(errno == ENOENT && has(run->folder, name))) {
-        status = FAIL(run->ctx, PSI_EIO, "%s: cannot put in place: %s", to, strerror(errno));
+    if ((replace ? rename(from, to) : base_rename_new(from, to)) == 0) goto done;
+    const int reason = errno;
+    if (reason == ENOENT && has(run->folder, name)) goto done; // moved before we were interrupted
+    if (reason == EEXIST && are_one(from, to)) {
+        (void)unlink(from);
+    } else if (reason == EEXIST) {
+        status = FAIL(run->ctx, PSI_EUSAGE,
+                      "%s is in the way and belongs to no run: move it away, and --resume puts the "
+                      "result in place",
+                      to);
+    } else {
+        status = FAIL(run->ctx, PSI_EIO, "%s: cannot put in place: %s", to, strerror(reason));
     }
 done:
     base_free(run->ctx, to);
@@ -328,32 +497,63 @@ done:
     return status;
 }
 
+// Where a file of the result is: moved already, or not.
+static psi_status add_checksum(const psi_run *run, json_t *sums, const char *name)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    TRY(base_join(run->ctx, has(run->result, name) ? run->result : run->folder, name, &path));
+    TRY(cluster_checksums_add(run->ctx, sums, name, path));
+done:
+    base_free(run->ctx, path);
+    return status;
+}
+
+static psi_status add_checksums(const psi_run *run, json_t *manifest)
+{
+    const json_t *files = json_object_get(manifest, "files");
+    json_t *sums = json_object();
+    psi_status status = PSI_OK;
+    TRY(base_json_made(run->ctx, sums));
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        TRY(add_checksum(run, sums, json_string_value(json_array_get(files, i))));
+    }
+    TRY(base_json_made(run->ctx, json_object_set(manifest, "checksums", sums) == 0 ? sums : NULL));
+done:
+    json_decref(sums);
+    return status;
+}
+
 psi_status cluster_folder_publish(psi_run *run)
 {
     psi_status status = PSI_OK;
-    char *path = NULL, *place = NULL;
-    json_t *manifest = NULL;
-    TRY(cluster_folder_result(run, "manifest.json", &path));
-    TRY(base_json_load(run->ctx, path, MANIFEST_LIMIT, &manifest));
-    const json_t *files = json_object_get(manifest, "files");
-    for (size_t i = 0; i < json_array_size(files); i++) {
-        if (is_plain(json_string_value(json_array_get(files, i)))) continue;
-        status =
-            FAIL(run->ctx, PSI_EFORMAT, "%s: 'files' are not the names of a run's files", path);
+    char *place = NULL;
+    json_t *manifest = NULL, *older = NULL;
+    const json_t *older_files = NULL;
+    TRY(read_manifest(run->ctx, run->result, "manifest.json", &manifest));
+    if (!manifest) {
+        status = FAIL(run->ctx, PSI_EFORMAT, "%s/manifest.json is not the manifest of a run",
+                      run->result);
         goto done;
     }
-    TRY(base_join(run->ctx, run->folder, "manifest.json", &place));
-    base_remove(place);
-    remove_others(run, files);
+    const json_t *files = json_object_get(manifest, "files");
+    TRY(add_checksums(run, manifest));
+    TRY(set_aside(run, &older, &older_files));
+    for (size_t i = 0; i < json_array_size(older_files); i++) {
+        const char *name = json_string_value(json_array_get(older_files, i));
+        if (!is_listed(files, name)) TRY(remove_file(run, name));
+    }
     for (size_t i = 0; i < json_array_size(files); i++) {
-        TRY(move_out(run, json_string_value(json_array_get(files, i))));
+        const char *name = json_string_value(json_array_get(files, i));
+        TRY(move_out(run, name, is_listed(older_files, name)));
     }
     TRY(base_sync(run->ctx, run->folder));
+    TRY(base_join(run->ctx, run->folder, "manifest.json", &place));
     TRY(base_json_save(run->ctx, place, manifest)); // a copy: until it is there we are not done
-    remove_checkpoint(run);
+    TRY(base_remove_whole(run->ctx, run->checkpoint));
 done:
+    json_decref(older);
     json_decref(manifest);
     base_free(run->ctx, place);
-    base_free(run->ctx, path);
     return status;
 }

@@ -4,6 +4,10 @@
 //   RUN/checkpoint/start.json      what the run was started with; without it there is no checkpoint
 //   RUN/checkpoint/state.npz …     where it stands (checkpoint.h)
 //   RUN/checkpoint/result/         what RUN will hold; ready once manifest.json is in it
+//   RUN/checkpoint/replaced.json   the manifest of the older run whose place is being taken
+//
+// A folder is somebody's: nothing is removed from it but a checkpoint with a start.json of ours and
+// the files that a manifest of ours lists, and nothing that is not listed there is overwritten.
 #ifndef PSI_CLUSTER_FOLDER_H
 #define PSI_CLUSTER_FOLDER_H
 
@@ -14,9 +18,10 @@
 struct psi_run {
     psi_ctx *ctx;
     char *folder, *checkpoint, *result;
-    int lock;              // on the checkpoint folder, while this process works there; or −1
+    int lock;              // on the folder, while this process works there; or −1
     bool resumed;          // there is a checkpoint to go on from
     bool made;             // the folder was not there before
+    bool begun;            // the checkpoint was made by this process
     bool finished;         // resumed, and nothing was left to do
     double started, spent; // seconds: when this process began, and what earlier ones took
 };

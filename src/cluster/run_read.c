@@ -1,4 +1,5 @@
 // The run folder read back. Every file in it is taken to be hostile.
+#include "cluster/checksums.h"
 #include "cluster/folder.h"
 
 #include "base/checked.h"
@@ -61,6 +62,8 @@ static psi_status load_manifest(psi_ctx *ctx, const char *folder, psi_run_result
     json_t *manifest = NULL;
     TRY(base_join(ctx, folder, "manifest.json", &path));
     TRY(base_json_load(ctx, path, MANIFEST_LIMIT, &manifest));
+    size_t compared;
+    TRY(cluster_checksums_check(ctx, folder, manifest, &compared));
     const json_t *data = json_object_get(manifest, "data");
     const json_t *found = json_object_get(manifest, "result");
     const char *fingerprint = json_string_value(json_object_get(data, "fingerprint"));

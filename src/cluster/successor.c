@@ -1,5 +1,6 @@
 #include "cluster/successor.h"
 
+#include "base/blas.h"
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
@@ -44,6 +45,7 @@ psi_status cluster_successor_new(psi_ctx *ctx, const cluster_problem *problem,
                                 .n_actions = actions,
                                 .n_latent = k};
     const psi_paths paths = cluster_paths(problem, of->labels, k);
+    TRY(base_blas_ready(ctx));
     TRY(psi_counts_new(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &out->model));
     TRY(psi_lsfm_new(ctx, out->model, gamma, &lsfm));

@@ -1,5 +1,6 @@
 #include "cluster/trunk.h"
 
+#include "base/blas.h"
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
@@ -111,6 +112,7 @@ static psi_status trunk_new(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, most, d * sizeof(float), &out->d_features));
     TRY(base_alloc(ctx, most, widest * sizeof(float), &out->d_outputs));
     TRY(base_alloc(ctx, 4 * most, CONTRAST_WIDTH * sizeof(float), &out->projected));
+    TRY(base_blas_ready(ctx));
     TRY(base_alloc(ctx, cluster_contrast_scratch(most), sizeof(float), &out->scratch));
     TRY(base_alloc(ctx, most, sizeof *out->pair_actions, &out->pair_actions));
 done:

@@ -3,11 +3,8 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 psi_status data_archive_start(data_archive *archive, psi_ctx *ctx, const char *path,
@@ -18,17 +15,7 @@ psi_status data_archive_start(data_archive *archive, psi_ctx *ctx, const char *p
     archive->fd = -1;
     const psi_status status = base_copy_text(ctx, path, &archive->path);
     if (status != PSI_OK) return status;
-    archive->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (archive->fd < 0) {
-        return FAIL(ctx, PSI_EIO, "%s: cannot open: %s", path, strerror(errno));
-    }
-    struct stat info;
-    if (fstat(archive->fd, &info) != 0) {
-        return FAIL(ctx, PSI_EIO, "%s: cannot look at: %s", path, strerror(errno));
-    }
-    if (!S_ISREG(info.st_mode)) return FAIL(ctx, PSI_EIO, "%s is not a file", path);
-    archive->file_size = (uint64_t)info.st_size;
-    return PSI_OK;
+    return base_open_file(ctx, path, &archive->fd, &archive->file_size);
 }
 
 void data_archive_end(data_archive *archive)

@@ -2,8 +2,6 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "data/formats.h"
-#include "data/source.h"
-#include "data/trajectories.h"
 
 typedef struct columns {
     size_t n, episodes; // N transitions, E episodes
@@ -87,7 +85,6 @@ psi_status data_read_columns(psi_ctx *ctx, data_archive *archive, psi_trajectori
     data_source *source = NULL;
     data_set *set = NULL;
     columns all = {0};
-    psi_observations *observations = NULL;
     size_t index, rows, neither = 0;
     *out = NULL;
     TRY(data_source_new(ctx, archive, &source));
@@ -110,12 +107,7 @@ psi_status data_read_columns(psi_ctx *ctx, data_archive *archive, psi_trajectori
         }
         first += length;
     }
-    if (neither) {
-        data_finding(ctx, set,
-                     "%zu episodes are neither terminated nor truncated; they count as "
-                     "cut off.",
-                     neither);
-    }
+    data_tell_no_ends(ctx, set, neither);
     TRY(read_action_count(ctx, archive, set));
     TRY(data_source_add_array(ctx, source, "observations", &index, &rows));
     if (rows == all.n) {
@@ -128,11 +120,7 @@ psi_status data_read_columns(psi_ctx *ctx, data_archive *archive, psi_trajectori
     TRY(check_length(ctx, archive->path, "observations", rows, all.n + all.episodes,
                      "states (steps and episodes)"));
     TRY(data_source_add_rows(ctx, source, index, 0, rows));
-    status = data_source_finish(ctx, source, &observations);
-    source = NULL;
-    if (status != PSI_OK) goto done;
-    status = data_set_finish(ctx, set, observations, out);
-    set = NULL;
+    status = data_finish_reading(ctx, &source, &set, out);
 done:
     base_free(ctx, all.rewards);
     base_free(ctx, all.actions);

@@ -3,8 +3,6 @@
 #include "base/context.h"
 #include "base/progress.h"
 #include "data/formats.h"
-#include "data/source.h"
-#include "data/trajectories.h"
 
 #include <stdio.h>
 
@@ -76,7 +74,6 @@ psi_status data_read_d3rlpy(psi_ctx *ctx, data_archive *archive, psi_trajectorie
 {
     psi_status status = PSI_OK;
     d3rlpy_reader reader = {.ctx = ctx, .archive = archive};
-    psi_observations *observations = NULL;
     int64_t *episodes = NULL;
     size_t n;
     *out = NULL;
@@ -93,25 +90,9 @@ psi_status data_read_d3rlpy(psi_ctx *ctx, data_archive *archive, psi_trajectorie
         TRY(read_episode(&reader, e));
         TRY(base_progress_at(&progress, e + 1));
     }
-    if (reader.repeated) {
-        data_finding(ctx, reader.set,
-                     "%zu terminated episodes come without their last "
-                     "observation; it is never looked at.",
-                     reader.repeated);
-    }
-    if (reader.dropped) {
-        data_finding(ctx, reader.set,
-                     "%zu episodes were cut off, and the file does not say what "
-                     "followed their last row: it serves as the last observation, its action and "
-                     "reward are dropped.",
-                     reader.dropped);
-    }
+    data_tell_missing_ends(ctx, reader.set, reader.repeated, reader.dropped);
     data_set_count_actions(ctx, reader.set);
-    status = data_source_finish(ctx, reader.source, &observations);
-    reader.source = NULL;
-    if (status != PSI_OK) goto done;
-    status = data_set_finish(ctx, reader.set, observations, out);
-    reader.set = NULL;
+    status = data_finish_reading(ctx, &reader.source, &reader.set, out);
 done:
     base_free(ctx, episodes);
     data_set_free(ctx, reader.set);

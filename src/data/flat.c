@@ -5,8 +5,6 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "data/formats.h"
-#include "data/source.h"
-#include "data/trajectories.h"
 
 typedef struct flat_table {
     size_t n; // rows
@@ -108,19 +106,7 @@ done:
 
 static void tell(psi_ctx *ctx, data_set *set, const flat_counts *counts)
 {
-    if (counts->repeated) {
-        data_finding(ctx, set,
-                     "%zu terminated episodes come without their last observation; it is "
-                     "never looked at.",
-                     counts->repeated);
-    }
-    if (counts->dropped) {
-        data_finding(ctx, set,
-                     "%zu episodes were cut off, and the file does not say what followed "
-                     "their last row: it serves as the last observation, its action and reward are "
-                     "dropped.",
-                     counts->dropped);
-    }
+    data_tell_missing_ends(ctx, set, counts->repeated, counts->dropped);
     if (counts->empty) {
         data_finding(ctx, set, "%zu episodes of a single row have no transition and are left out.",
                      counts->empty);
@@ -134,7 +120,6 @@ psi_status data_read_flat(psi_ctx *ctx, data_archive *archive, psi_trajectories 
     data_set *set = NULL;
     flat_table table = {0};
     flat_counts counts = {0};
-    psi_observations *observations = NULL;
     *out = NULL;
     TRY(data_source_new(ctx, archive, &source));
     TRY(data_set_new(ctx, archive->path, false, &set));
@@ -147,11 +132,7 @@ psi_status data_read_flat(psi_ctx *ctx, data_archive *archive, psi_trajectories 
     }
     tell(ctx, set, &counts);
     data_set_count_actions(ctx, set);
-    status = data_source_finish(ctx, source, &observations);
-    source = NULL;
-    if (status != PSI_OK) goto done;
-    status = data_set_finish(ctx, set, observations, out);
-    set = NULL;
+    status = data_finish_reading(ctx, &source, &set, out);
 done:
     base_free(ctx, table.rewards);
     base_free(ctx, table.actions);

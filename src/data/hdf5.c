@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/memory.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -41,6 +42,13 @@ void data_hdf5_leave(data_hdf5_quiet quiet)
     H5Eclear2(H5E_DEFAULT);
     H5Eset_auto2(H5E_DEFAULT, quiet.function, quiet.data);
     pthread_mutex_unlock(&library_lock);
+}
+
+psi_status data_hdf5_room(psi_ctx *ctx, const char *path)
+{
+    enum { ROOM = LARGEST_CACHE / 2 }; // its caches of metadata, and half of a cache of chunks
+    if (base_memory_fits(ROOM)) return PSI_OK;
+    return FAIL(ctx, PSI_ENOMEM, "%s: no memory for libhdf5, which needs %d MiB", path, ROOM >> 20);
 }
 
 // A link to another file could name any file of this machine: it is not followed.
@@ -119,6 +127,8 @@ psi_status data_hdf5_list(data_archive *archive, const char *group,
 {
     hdf5_archive *self = (hdf5_archive *)archive;
     list_job job = {visit, user};
+    const psi_status status = data_hdf5_room(archive->ctx, archive->path);
+    if (status != PSI_OK) return status;
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const herr_t failed = H5Literate_by_name(self->file, group, H5_INDEX_NAME, H5_ITER_INC, NULL,
                                              list_link, &job, self->access);
@@ -279,6 +289,7 @@ static psi_status hdf5_describe(data_archive *archive, const char *name, data_ar
 {
     hdf5_archive *self = (hdf5_archive *)archive;
     psi_status status = base_copy_text(archive->ctx, name, &array->name);
+    if (status == PSI_OK) status = data_hdf5_room(archive->ctx, archive->path);
     if (status != PSI_OK) return status;
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const hid_t dataset = H5Dopen2(self->file, name, self->access);
@@ -343,6 +354,8 @@ static psi_status hdf5_read(psi_ctx *ctx, data_archive *archive, const data_arra
                             size_t first, size_t n, void *out)
 {
     hdf5_archive *self = (hdf5_archive *)archive;
+    const psi_status status = data_hdf5_room(ctx, archive->path);
+    if (status != PSI_OK) return status;
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const hid_t dataset = open_cached(self, array);
     const hid_t type = dataset > 0 ? H5Dget_type(dataset) : -1;
@@ -439,6 +452,7 @@ static psi_status hdf5_frames(psi_ctx *ctx, data_archive *archive, const data_ar
     hvl_t *frames = NULL;
     TRY(check_heaps(ctx, archive, array, first, n));
     TRY(base_alloc_zero(ctx, n, sizeof *frames, &frames));
+    TRY(data_hdf5_room(ctx, archive->path));
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const hid_t dataset = open_cached(self, array);
     const hid_t type = H5Tvlen_create(H5T_NATIVE_UINT8);
@@ -477,6 +491,7 @@ psi_status data_hdf5_open(psi_ctx *ctx, const char *path, size_t memory_limit, d
     self->base.fd = -1;
     self->base.ctx = ctx;
     TRY(data_archive_start(&self->base, ctx, path, memory_limit));
+    TRY(data_hdf5_room(ctx, path));
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const hid_t how = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_file_locking(how, 0, 1); // a file on a read-only or shared disk can be read, too

@@ -16,6 +16,10 @@ typedef struct data_hdf5_quiet {
 data_hdf5_quiet data_hdf5_enter(void);
 void data_hdf5_leave(data_hdf5_quiet quiet);
 
+// PSI_ENOMEM unless there is room for what the library may allocate: where it is refused memory
+// itself, libhdf5 1.10 crashes or goes round in circles. To be asked before it is entered.
+psi_status data_hdf5_room(psi_ctx *ctx, const char *path);
+
 typedef enum data_node { DATA_NO_NODE, DATA_ARRAY, DATA_GROUP } data_node;
 
 data_node data_hdf5_node(data_archive *archive, const char *name);

@@ -1,16 +1,14 @@
 // Minari: a group per episode. The action space stands in metadata.json beside the file, as JSON
 // inside JSON; everything else is taken from the arrays themselves.
 #include "base/context.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "data/formats.h"
 #include "data/hdf5.h"
-#include "data/source.h"
-#include "data/trajectories.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 384, LIST_BYTES = 320, METADATA_LIMIT = 1 << 28 };
 
@@ -64,7 +62,7 @@ static psi_status read_metadata(minari_reader *reader, const char *metadata)
     psi_ctx *ctx = reader->ctx;
     json_t *root = NULL;
     psi_status status = PSI_OK;
-    if (!metadata || access(metadata, F_OK) != 0) return PSI_OK;
+    if (!metadata || !base_is_there(metadata)) return PSI_OK;
     TRY(base_json_load(ctx, metadata, METADATA_LIMIT, &root));
     TRY(read_action_space(reader, metadata, root));
     const json_t *episodes = json_object_get(root, "total_episodes");
@@ -289,7 +287,6 @@ psi_status data_read_minari(psi_ctx *ctx, data_archive *archive, const char *met
 {
     psi_status status = PSI_OK;
     minari_reader reader = {.ctx = ctx, .archive = archive};
-    psi_observations *observations = NULL;
     *out = NULL;
     TRY(data_source_new(ctx, archive, &reader.source));
     TRY(data_set_new(ctx, archive->path, data_archive_has(archive, "episode_0/infos/latent_state"),
@@ -302,12 +299,7 @@ psi_status data_read_minari(psi_ctx *ctx, data_archive *archive, const char *met
         TRY(read_episode(&reader, e));
         TRY(base_progress_at(&progress, e + 1));
     }
-    if (reader.neither) {
-        data_finding(ctx, reader.set,
-                     "%zu episodes are neither terminated nor truncated; they "
-                     "count as cut off.",
-                     reader.neither);
-    }
+    data_tell_no_ends(ctx, reader.set, reader.neither);
     if (reader.n_actions) {
         reader.set->view.n_actions = reader.n_actions;
     } else {
@@ -317,11 +309,7 @@ psi_status data_read_minari(psi_ctx *ctx, data_archive *archive, const char *met
         TRY(base_copy_text(ctx, observation_key, &reader.set->observation_key));
         reader.set->view.observation_key = reader.set->observation_key;
     }
-    status = data_source_finish(ctx, reader.source, &observations);
-    reader.source = NULL;
-    if (status != PSI_OK) goto done;
-    status = data_set_finish(ctx, reader.set, observations, out);
-    reader.set = NULL;
+    status = data_finish_reading(ctx, &reader.source, &reader.set, out);
 done:
     data_set_free(ctx, reader.set);
     data_source_free(ctx, reader.source);

@@ -7,6 +7,7 @@
 #include "data/hdf5_driver.h"
 #include "data/writer.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -137,6 +138,7 @@ static psi_status add(psi_writer *writer, const psi_episode *episode)
         TRY(base_resize(ctx, room, sizeof *self->actions, &self->actions));
         self->room = room;
     }
+    TRY(data_hdf5_room(ctx, writer->path));
     char name[64];
     snprintf(name, sizeof name, "episode_%zu", writer->n_episodes);
     const data_hdf5_quiet quiet = data_hdf5_enter();
@@ -289,6 +291,42 @@ done:
     return status;
 }
 
+// The first entry of a folder that is none of the names; "" if there is none, or no folder.
+static void first_other(const char *folder, const char *const *names, size_t n,
+                        char found[MINARI_TEXT])
+{
+    DIR *entries = opendir(folder);
+    found[0] = '\0';
+    for (struct dirent *entry; entries && !found[0] && (entry = readdir(entries));) {
+        bool known = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        for (size_t i = 0; i < n; i++) known |= strcmp(entry->d_name, names[i]) == 0;
+        if (!known) snprintf(found, MINARI_TEXT, "%s", entry->d_name);
+    }
+    if (entries) closedir(entries);
+}
+
+// A folder may be replaced if it is a data set and nothing else: all that is in it will be gone.
+static psi_status check_replaced(psi_ctx *ctx, const char *folder)
+{
+    static const char *const outer[] = {"data"}, *const inner[] = {"main_data.hdf5",
+                                                                   "metadata.json"};
+    psi_status status = PSI_OK;
+    char *data = NULL, other[MINARI_TEXT];
+    struct stat info;
+    if (lstat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) return PSI_OK;
+    TRY(base_join(ctx, folder, "data", &data));
+    first_other(folder, outer, 1, other);
+    if (!other[0]) first_other(data, inner, 2, other);
+    if (other[0]) {
+        status =
+            FAIL(ctx, PSI_EUSAGE, "%s holds %s, which is no part of a data set: it is not replaced",
+                 folder, other);
+    }
+done:
+    base_free(ctx, data);
+    return status;
+}
+
 psi_status data_minari_writer(psi_writer *writer, bool replace)
 {
     static const data_writer_ops ops = {add, commit, release};
@@ -299,10 +337,12 @@ psi_status data_minari_writer(psi_writer *writer, bool replace)
     TRY(base_alloc_zero(ctx, 1, sizeof *self, &self));
     writer->state = self;
     writer->ops = &ops;
+    if (replace) TRY(check_replaced(ctx, writer->path));
     TRY(base_output_open(ctx, writer->path, BASE_FOLDER, replace, &self->output));
     TRY(base_join(ctx, base_output_path(self->output), "data", &self->folder));
     TRY(base_make_folders(ctx, self->folder));
     TRY(base_join(ctx, self->folder, "main_data.hdf5", &path));
+    TRY(data_hdf5_room(ctx, writer->path));
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const hid_t how = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_link_creation_order(how, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);

@@ -92,6 +92,10 @@ static bool npz_has(data_archive *archive, const char *name)
 
 static psi_status fail_on(npz_archive *self, const char *name, const char *why)
 {
+    if (zip_error_code_zip(zip_get_error(self->zip)) == ZIP_ER_MEMORY) {
+        return FAIL(self->base.ctx, PSI_ENOMEM, "%s: %s.npy: no memory for libzip", self->base.path,
+                    name);
+    }
     return FAIL(self->base.ctx, PSI_EFORMAT, "%s: %s.npy: %s", self->base.path, name, why);
 }
 
@@ -105,6 +109,13 @@ static bool read_exactly(zip_file_t *entry, void *out, size_t size)
         size -= (size_t)got;
     }
     return true;
+}
+
+// Reading past the end is what makes libzip compare the checksum.
+static bool ends_well(zip_file_t *entry)
+{
+    char past_end;
+    return zip_fread(entry, &past_end, 1) == 0;
 }
 
 // A file that nobody can see, beside the archive or where temporary files go.
@@ -155,6 +166,10 @@ static psi_status unpack_to_spool(npz_archive *self, zip_file_t *entry, size_t s
         }
         done += n;
     }
+    if (!ends_well(entry)) {
+        status = fail_on(self, array->name, "the data are damaged");
+        goto done;
+    }
     array->layout = DATA_CONTIGUOUS;
     array->fd = fd;
     array->offset = 0;
@@ -166,15 +181,32 @@ done:
 static psi_status unpack_to_memory(npz_archive *self, zip_file_t *entry, size_t size,
                                    data_array *array)
 {
-    char past_end;
     const psi_status status = base_alloc(self->base.ctx, size, 1, &array->memory);
     if (status != PSI_OK) return status;
-    // Reading past the end is what makes libzip compare the checksum.
-    if (!read_exactly(entry, array->memory, size) || zip_fread(entry, &past_end, 1) != 0) {
+    if (!read_exactly(entry, array->memory, size) || !ends_well(entry)) {
         return fail_on(self, array->name, "the data are damaged");
     }
     array->layout = DATA_IN_MEMORY;
     return PSI_OK;
+}
+
+// What stays in the archive is read once, for its checksum alone.
+static psi_status check_in_place(npz_archive *self, zip_file_t *entry, size_t size,
+                                 const data_array *array)
+{
+    psi_ctx *ctx = self->base.ctx;
+    psi_status status = PSI_OK;
+    char *piece;
+    bool good = true;
+    TRY(base_alloc(ctx, PIECE, 1, &piece));
+    for (size_t done = 0; good && done < size; done += PIECE) {
+        TRY(base_cancelled(ctx));
+        good = read_exactly(entry, piece, base_min(PIECE, size - done));
+    }
+    if (!good || !ends_well(entry)) status = fail_on(self, array->name, "the data are damaged");
+done:
+    base_free(ctx, piece);
+    return status;
 }
 
 static psi_status read_header(npz_archive *self, zip_file_t *entry, data_array *array,
@@ -243,6 +275,7 @@ static psi_status describe_entry(npz_archive *self, zip_uint64_t index, zip_file
     } else if (small) {
         TRY(unpack_to_memory(self, entry, size, array));
     } else if (stat.comp_method == ZIP_CM_STORE && lies_at(self, where, header, size)) {
+        TRY(check_in_place(self, entry, size, array));
         array->layout = DATA_CONTIGUOUS;
         array->offset = where + header;
     } else {
@@ -311,8 +344,9 @@ psi_status data_npz_open(psi_ctx *ctx, const char *path, size_t memory_limit, da
     if (source) self->zip = zip_open_from_source(source, ZIP_RDONLY, &error);
     if (!self->zip) {
         if (source) zip_source_free(source);
-        status = FAIL(ctx, PSI_EFORMAT, "%s: not a zip file, or a damaged one: %s", path,
-                      zip_error_strerror(&error));
+        const bool memory = zip_error_code_zip(&error) == ZIP_ER_MEMORY;
+        status = FAIL(ctx, memory ? PSI_ENOMEM : PSI_EFORMAT,
+                      "%s: not a zip file, or a damaged one: %s", path, zip_error_strerror(&error));
         goto done;
     }
     *out = &self->base;

@@ -86,8 +86,10 @@ psi_status data_npz_pack(psi_ctx *ctx, const char *path, const char *temporary,
         }
     }
     if (!good || zip_close(zip) != 0) {
-        status = FAIL(ctx, PSI_EIO, "%s: the archive cannot be written: %s", path,
-                      zip ? zip_strerror(zip) : "it cannot be created");
+        const bool memory =
+            zip ? zip_error_code_zip(zip_get_error(zip)) == ZIP_ER_MEMORY : code == ZIP_ER_MEMORY;
+        status = FAIL(ctx, memory ? PSI_ENOMEM : PSI_EIO, "%s: the archive cannot be written: %s",
+                      path, zip ? zip_strerror(zip) : "it cannot be created");
         goto done;
     }
     zip = NULL;

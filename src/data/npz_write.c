@@ -26,7 +26,7 @@ typedef struct buffer {
 
 typedef struct npz_writer {
     base_output *output;
-    char *folder;                   // of the columns
+    char *folder;                   // of the columns; gone with the output
     data_npz_entry column[COLUMNS]; // fd −1: not there
     buffer buffer[COLUMNS];
 } npz_writer;
@@ -39,7 +39,6 @@ static void release(psi_writer *writer)
         if (self->column[i].fd >= 0) close(self->column[i].fd);
         base_free(writer->ctx, self->buffer[i].bytes);
     }
-    if (self->folder) base_remove(self->folder);
     base_free(writer->ctx, self->folder);
     base_output_discard(self->output);
     base_free(writer->ctx, self);
@@ -165,9 +164,7 @@ psi_status data_npz_writer(psi_writer *writer, bool replace)
     writer->state = self;
     writer->ops = &ops;
     TRY(base_output_open(ctx, writer->path, BASE_FILE, replace, &self->output));
-    const size_t size = strlen(base_output_path(self->output)) + sizeof "-columns";
-    TRY(base_alloc(ctx, size, 1, &self->folder));
-    snprintf(self->folder, size, "%s-columns", base_output_path(self->output));
+    TRY(base_output_beside(self->output, "columns", &self->folder));
     TRY(base_make_folders(ctx, self->folder));
     for (int i = 0; i < COLUMNS; i++) {
         data_npz_entry *to = &self->column[i];

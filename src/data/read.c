@@ -2,29 +2,14 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "data/formats.h"
 #include "data/hdf5.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-// Half of what the machine could give without swapping.
-static size_t default_memory_limit(void)
-{
-    unsigned long long kilobytes = 0;
-    char line[128];
-    FILE *info = fopen("/proc/meminfo", "re");
-    while (info && fgets(line, sizeof line, info)) {
-        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1) break;
-    }
-    if (info) fclose(info);
-    if (kilobytes) return (size_t)(kilobytes * 512);
-    const long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (size_t)pages * (size_t)size / 2 : (size_t)1 << 30;
-}
 
 static bool is_folder(const char *path)
 {
@@ -43,7 +28,7 @@ static psi_status find_in_folder(psi_ctx *ctx, const char *folder, char **out)
     *out = NULL;
     for (int i = 0; i < 2; i++) {
         TRY(base_join(ctx, folder, places[i], &path));
-        if (access(path, F_OK) == 0) {
+        if (base_is_there(path)) {
             *out = path;
             return PSI_OK;
         }
@@ -52,7 +37,7 @@ static psi_status find_in_folder(psi_ctx *ctx, const char *folder, char **out)
     }
     for (int i = 0; i < 2; i++) {
         TRY(base_join(ctx, folder, metadata[i], &path));
-        if (access(path, F_OK) == 0) {
+        if (base_is_there(path)) {
             TRY(base_json_load(ctx, path, (size_t)1 << 28, &root));
             const char *format = json_string_value(json_object_get(root, "data_format"));
             status = FAIL(ctx, PSI_EUNSUPPORTED,
@@ -81,20 +66,22 @@ static psi_status recognise(psi_ctx *ctx, const char *path, container *out)
 {
     static const unsigned char hdf5[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     unsigned char start[8] = {0};
+    uint64_t size;
+    int fd;
     *out = NO_CONTAINER;
-    FILE *file = fopen(path, "rbe");
-    if (!file) return FAIL(ctx, PSI_EIO, "%s: cannot open: %s", path, strerror(errno));
-    const size_t got = fread(start, 1, sizeof start, file);
+    const psi_status status = base_open_file(ctx, path, &fd, &size);
+    if (status != PSI_OK) return status;
+    const ssize_t got = pread(fd, start, sizeof start, 0);
     if (got >= 4 && memcmp(start, "PK", 2) == 0 && (start[2] == 3 || start[2] == 5)) {
         *out = ZIP_FILE;
     } else if (got == sizeof start && memcmp(start, hdf5, sizeof hdf5) == 0) {
         *out = HDF5_FILE;
     }
-    for (long at = 512; *out == NO_CONTAINER && at <= 1 << 20; at *= 2) {
-        if (fseek(file, at, SEEK_SET) != 0 || fread(start, 1, 8, file) != 8) break;
+    for (off_t at = 512; *out == NO_CONTAINER && at <= 1 << 20; at *= 2) {
+        if (pread(fd, start, sizeof start, at) != sizeof start) break;
         if (memcmp(start, hdf5, sizeof hdf5) == 0) *out = HDF5_FILE;
     }
-    fclose(file);
+    close(fd);
     return PSI_OK;
 }
 
@@ -171,6 +158,20 @@ static psi_status read_npz(psi_ctx *ctx, const char *path, const char *key, size
                 path);
 }
 
+psi_status data_finish_reading(psi_ctx *ctx, data_source **source, data_set **set,
+                               psi_trajectories **out)
+{
+    psi_observations *observations;
+    data_source *from = *source;
+    data_set *into = *set;
+    *source = NULL;
+    *set = NULL;
+    const psi_status status = data_source_finish(ctx, from, &observations);
+    if (status == PSI_OK) return data_set_finish(ctx, into, observations, out);
+    data_set_free(ctx, into);
+    return status;
+}
+
 psi_status psi_trajectories_read(psi_ctx *ctx, const char *path, const psi_read_options *options,
                                  psi_trajectories **out)
 {
@@ -179,7 +180,8 @@ psi_status psi_trajectories_read(psi_ctx *ctx, const char *path, const psi_read_
     container kind;
     const char *key = options ? options->observation_key : NULL;
     const size_t given = options ? options->memory_limit : 0;
-    const size_t memory_limit = given ? given : default_memory_limit();
+    // by default half of what could be had without swapping
+    const size_t memory_limit = given ? given : (size_t)(base_memory_here().available / 2);
     *out = NULL;
     if (is_folder(path)) {
         TRY(find_in_folder(ctx, path, &found));
@@ -193,7 +195,12 @@ psi_status psi_trajectories_read(psi_ctx *ctx, const char *path, const psi_read_
     } else {
         status = FAIL(ctx, PSI_EFORMAT, "%s: neither an HDF5 file nor an .npz", path);
     }
+    if (status == PSI_OK) status = data_check_appetite(ctx, *out, path);
 done:
+    if (status != PSI_OK) {
+        psi_trajectories_free(ctx, *out);
+        *out = NULL;
+    }
     base_free(ctx, found);
     return status;
 }

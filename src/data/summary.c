@@ -55,6 +55,16 @@ static void count_reward(psi_summary *view, double reward, bool *too_many)
     }
 }
 
+// The mean of finite rewards is finite, though their sum may not be.
+static double mean_reward(const psi_trajectories *data, double sum)
+{
+    const double n = (double)data->n_transitions;
+    if (isfinite(sum)) return sum / n;
+    double mean = 0;
+    for (size_t t = 0; t < data->n_transitions; t++) mean += data->rewards[t] / n;
+    return mean;
+}
+
 static psi_status summarise_rewards(summary *all, const psi_trajectories *data)
 {
     psi_summary *view = &all->view;
@@ -69,7 +79,8 @@ static psi_status summarise_rewards(summary *all, const psi_trajectories *data)
         view->reward_max = fmax(view->reward_max, reward);
         if (!too_many) count_reward(view, reward, &too_many);
     }
-    view->reward_mean = sum / (double)data->n_transitions;
+    // rounding must not lead outside either, where the largest doubles are
+    view->reward_mean = fmax(view->reward_min, fmin(view->reward_max, mean_reward(data, sum)));
     if (too_many) view->n_rewards = 0;
     if (view->reward_min < view->reward_max) return PSI_OK;
     return add_problem(all,

@@ -108,6 +108,31 @@ void data_finding(psi_ctx *ctx, data_set *set, const char *format, ...)
     }
 }
 
+void data_tell_no_ends(psi_ctx *ctx, data_set *set, size_t episodes)
+{
+    if (episodes == 0) return;
+    data_finding(ctx, set,
+                 "%zu episodes are neither terminated nor truncated; they count as cut off.",
+                 episodes);
+}
+
+void data_tell_missing_ends(psi_ctx *ctx, data_set *set, size_t repeated, size_t dropped)
+{
+    if (repeated) {
+        data_finding(ctx, set,
+                     "%zu terminated episodes come without their last observation; it is never "
+                     "looked at.",
+                     repeated);
+    }
+    if (dropped) {
+        data_finding(ctx, set,
+                     "%zu episodes were cut off, and the file does not say what followed their "
+                     "last row: it serves as the last observation, its action and reward are "
+                     "dropped.",
+                     dropped);
+    }
+}
+
 psi_status data_set_actions(psi_ctx *ctx, data_set *set, size_t first, const int64_t *values,
                             size_t n, int64_t start, const char *field)
 {

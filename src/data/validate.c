@@ -4,6 +4,7 @@
 #include "data/observations.h"
 #include "data/trajectories.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,6 +39,20 @@ static psi_status check_latent(psi_ctx *ctx, const char *name, size_t e, const i
         }
     }
     return PSI_OK;
+}
+
+// In floating point, where nothing overflows.
+psi_status data_check_appetite(psi_ctx *ctx, const psi_trajectories *all, const char *name)
+{
+    const double given =
+        (double)all->n_observations * (double)psi_observations_row_bytes(all->observations) +
+        (double)all->n_transitions * (sizeof *all->actions + sizeof *all->rewards);
+    const double wanted = (double)all->n_observations * (double)all->n_actions * PSI_PAIR_BYTES;
+    if (wanted <= given * PSI_BYTES_PER_BYTE) return PSI_OK;
+    return FAIL(ctx, PSI_ELIMIT,
+                "%s: actions: %zu of them are too many for %zu transitions of %.0f bytes in all; "
+                "%d bytes of memory for each byte are the limit. Number those that occur from 0 on",
+                name, all->n_actions, all->n_transitions, given, PSI_BYTES_PER_BYTE);
 }
 
 psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *trajectories,
@@ -92,9 +107,19 @@ psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *trajecto
 psi_status psi_trajectories_learnable(psi_ctx *ctx, const psi_trajectories *trajectories,
                                       const char *name)
 {
-    for (size_t t = 1; t < trajectories->n_transitions; t++) {
-        if (trajectories->rewards[t] != trajectories->rewards[0]) return PSI_OK;
+    double least = HUGE_VAL, most = -HUGE_VAL;
+    for (size_t t = 0; t < trajectories->n_transitions; t++) {
+        least = fmin(least, trajectories->rewards[t]);
+        most = fmax(most, trajectories->rewards[t]);
     }
+    // networks learn in single precision, and take squares
+    if (fmax(fabs(least), fabs(most)) > sqrt((double)FLT_MAX)) {
+        return FAIL(ctx, PSI_ENUMERIC,
+                    "%s: rewards from %g to %g are too large for single precision: divide them by "
+                    "their size",
+                    name, least, most);
+    }
+    if (least < most) return PSI_OK;
     return FAIL(ctx, PSI_EDATA,
                 "%s: rewards: every reward is %g, so all states predict the same "
                 "reward sequences and there is nothing to tell apart",

@@ -104,7 +104,7 @@ static psi_status read_idx(psi_ctx *ctx, const char *folder, const char *name, c
     size_t size;
     *bytes = NULL;
     TRY(base_join(ctx, folder, name, &path));
-    if (access(path, F_OK) != 0) {
+    if (!base_is_there(path)) {
         status = FAIL(ctx, PSI_EMISSING,
                       "%s is not there: run `psifold fetch mnist`, or take --digits drawn", path);
         goto done;

@@ -2,6 +2,7 @@
 // successor features of predictions.
 #include <psifold/mdp.h>
 
+#include "base/blas.h"
 #include "base/checked.h"
 #include "base/context.h"
 
@@ -31,6 +32,7 @@ static psi_status invert(psi_ctx *ctx, size_t n, double *f)
     psi_status status = PSI_OK;
     lapack_int *pivots = NULL;
     if (n == 0) return PSI_OK;
+    TRY(base_blas_ready(ctx));
     TRY(base_alloc(ctx, n, sizeof *pivots, &pivots));
     const lapack_int size = (lapack_int)n;
     lapack_int info = LAPACKE_dgetrf(LAPACK_COL_MAJOR, size, size, f, size, pivots);

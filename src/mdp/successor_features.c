@@ -2,6 +2,7 @@
 // latent_model.c is judged by.
 #include <psifold/mdp.h>
 
+#include "base/blas.h"
 #include "base/checked.h"
 #include "base/context.h"
 #include "mdp/csr.h"
@@ -21,6 +22,7 @@ static psi_status mean_occupancy(psi_ctx *ctx, const psi_mdp *mdp, const psi_par
     size_t size;
     if (n > INT32_MAX || !base_mul(n, n, &size))
         return FAIL(ctx, PSI_ELIMIT, "%zu states are too many for a dense solution", n);
+    TRY(base_blas_ready(ctx));
     TRY(base_alloc_zero(ctx, size, sizeof *system, &system));
     TRY(base_alloc(ctx, n, sizeof *pivots, &pivots));
     for (size_t s = 0; s < n; s++) {

@@ -7,11 +7,9 @@
 #include "base/json.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's numbers are little-endian");
@@ -456,19 +454,10 @@ psi_status nn_safetensors_open(psi_ctx *ctx, const char *path, nn_safetensors **
     char *header = NULL;
     tensor_place *places = NULL;
     *out = NULL;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe is refused, not awaited
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        status = FAIL(ctx, PSI_EIO, "%s: cannot open: %s", path, strerror(errno));
-        goto done;
-    }
-    if (!S_ISREG(info.st_mode)) {
-        status = FAIL(ctx, PSI_EIO, "%s is not a file", path);
-        goto done;
-    }
+    int fd;
+    uint64_t file_bytes, length = 0;
+    TRY(base_open_file(ctx, path, &fd, &file_bytes));
     TRY(new_file(ctx, path, &file));
-    uint64_t length = 0;
-    const uint64_t file_bytes = (uint64_t)info.st_size;
     TRY(read_bytes(file, fd, &length, file_bytes < LENGTH_BYTES ? 0 : LENGTH_BYTES));
     TRY(read_lengths(file, &length, file_bytes));
 

@@ -1,4 +1,5 @@
 #include "fuzz_data.h"
+#include "mutate_npz.h"
 
 // The same file as plain arrays: every name that the seed inputs have, as every type.
 static void load_arrays(psi_ctx *ctx, const char *path)

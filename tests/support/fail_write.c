@@ -1,7 +1,9 @@
 // Loaded with LD_PRELOAD: the FAIL_WRITE_ATth call of write, pwrite, fsync or rename fails as on a
 // full disk. With FAIL_WRITE_ON set all later ones fail, too. With FAIL_WRITE_KILL set the process
-// is killed there instead, and removing and making folders count as well. FAIL_WRITE_COUNT names a
-// file into which the number of calls is written at the end.
+// is killed there instead, with FAIL_WRITE_STOP it is stopped (SIGSTOP) until somebody lets it go
+// on; removing, making folders, linking and locking count as well then. FAIL_WRITE_COUNT names a
+// file into which the number of calls is written at the end. FAIL_WRITE_PLAIN is a file system that
+// knows no renameat2 with flags; with the value "links" it knows no links either.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +12,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +29,10 @@ static bool refuse(void)
     const long fail_at = atol(at);
     if (number != fail_at && !(number > fail_at && getenv("FAIL_WRITE_ON"))) return false;
     if (getenv("FAIL_WRITE_KILL")) kill(getpid(), SIGKILL);
+    if (getenv("FAIL_WRITE_STOP")) {
+        kill(getpid(), SIGSTOP);
+        return false;
+    }
     errno = ENOSPC;
     return true;
 }
@@ -32,7 +40,7 @@ static bool refuse(void)
 // What can only be interrupted.
 static void pass(void)
 {
-    if (getenv("FAIL_WRITE_KILL")) (void)refuse();
+    if (getenv("FAIL_WRITE_KILL") || getenv("FAIL_WRITE_STOP")) (void)refuse();
 }
 
 // The next function of that name, which is libc's.
@@ -90,7 +98,33 @@ SEEN int renameat2(int from_folder, const char *from, int to_folder, const char 
 {
     int (*real)(int, const char *, int, const char *, unsigned);
     find("renameat2", &real);
-    return refuse() ? -1 : real(from_folder, from, to_folder, to, flags);
+    if (refuse()) return -1;
+    if (flags && getenv("FAIL_WRITE_PLAIN")) {
+        errno = EINVAL;
+        return -1;
+    }
+    return real(from_folder, from, to_folder, to, flags);
+}
+
+SEEN int link(const char *from, const char *to)
+{
+    int (*real)(const char *, const char *);
+    const char *plain = getenv("FAIL_WRITE_PLAIN");
+    find("link", &real);
+    pass();
+    if (plain && strcmp(plain, "links") == 0) {
+        errno = EPERM;
+        return -1;
+    }
+    return real(from, to);
+}
+
+SEEN int flock(int fd, int operation)
+{
+    int (*real)(int, int);
+    find("flock", &real);
+    pass();
+    return real(fd, operation);
 }
 
 SEEN int unlink(const char *path)
@@ -99,6 +133,14 @@ SEEN int unlink(const char *path)
     find("unlink", &real);
     pass();
     return real(path);
+}
+
+SEEN int unlinkat(int folder, const char *path, int flags)
+{
+    int (*real)(int, const char *, int);
+    find("unlinkat", &real);
+    pass();
+    return real(folder, path, flags);
 }
 
 SEEN int rmdir(const char *path)

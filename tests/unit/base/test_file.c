@@ -94,6 +94,94 @@ static void a_folder_appears_at_commit_and_replaces_an_old_one(void **state)
     psi_ctx_free(ctx);
 }
 
+static void what_appears_before_the_commit_stays(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    for (int kind = BASE_FILE; kind <= BASE_FOLDER; kind++) {
+        const char *path = test_path(folder, kind == BASE_FILE ? "file" : "folder");
+        base_output *output;
+        assert_ok(ctx, base_output_open(ctx, path, (base_output_kind)kind, false, &output));
+        FILE *other = fopen(path, "w");
+        assert_non_null(other);
+        fputs("precious", other);
+        fclose(other);
+        assert_status(ctx, base_output_commit(output), PSI_EUSAGE);
+        test_assert_error_says(ctx, "appeared while it was being written");
+        assert_content(ctx, path, "precious");
+    }
+    assert_int_equal(entries(folder), 2);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+static void only_abandoned_temporaries_of_the_same_target_are_removed(void **state)
+{
+    (void)state;
+    static const char *const foreign[] = {"other.tmp-0123456789abcdef", "out.tmp-4711",
+                                          "out.tmp-0123456789abcdeg", "out.tmp-0123456789abcdef0"};
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    base_output *living, *next;
+    assert_ok(ctx, base_output_open(ctx, test_path(folder, "out"), BASE_FILE, true, &living));
+    assert_int_equal(mkdir(test_path(folder, "out.tmp-0123456789abcdef"), 0777), 0);
+    assert_int_equal(mkdir(test_path(folder, "out.tmp-0123456789abcdef/out"), 0777), 0);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        assert_int_equal(mkdir(test_path(folder, foreign[i]), 0777), 0);
+    }
+    // a link with such a name may lead to anything
+    assert_int_equal(symlink("out.tmp-4711", test_path(folder, "out.tmp-00000000deadbeef")), 0);
+    assert_int_equal(entries(folder), 7);
+    assert_ok(ctx, base_output_open(ctx, test_path(folder, "out"), BASE_FILE, true, &next));
+    assert_int_equal(access(test_path(folder, "out.tmp-0123456789abcdef"), F_OK), -1);
+    assert_int_equal(access(base_output_path(living), F_OK), 0);
+    assert_int_equal(entries(folder), 7); // one less, and the next one's own
+    assert_ok(ctx, base_output_commit(living));
+    assert_ok(ctx, base_output_commit(next));
+    assert_int_equal(entries(folder), 6);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+static void pipes_and_devices_are_neither_read_nor_replaced(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder(), *bytes;
+    size_t size;
+    base_output *output;
+    const char *pipe = test_path(folder, "pipe");
+    assert_int_equal(mkfifo(pipe, 0666), 0);
+    assert_status(ctx, base_read_file(ctx, pipe, 10, &bytes, &size), PSI_EIO); // and does not block
+    test_assert_error_says(ctx, "is not a file");
+    assert_status(ctx, base_read_file(ctx, "/dev/zero", 10, &bytes, &size), PSI_EIO);
+    for (int kind = BASE_FILE; kind <= BASE_FOLDER; kind++) {
+        assert_status(ctx, base_output_open(ctx, pipe, (base_output_kind)kind, true, &output),
+                      PSI_EUSAGE);
+    }
+    assert_status(ctx, base_output_open(ctx, folder, BASE_FILE, true, &output), PSI_EUSAGE);
+    assert_status(ctx, base_output_open(ctx, "..", BASE_FOLDER, true, &output), PSI_EUSAGE);
+    assert_int_equal(entries(folder), 1);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+static void removing_follows_no_link(void **state)
+{
+    (void)state;
+    char *folder = test_folder();
+    assert_int_equal(mkdir(test_path(folder, "kept"), 0777), 0);
+    assert_int_equal(mkdir(test_path(folder, "kept/inside"), 0777), 0);
+    assert_int_equal(mkdir(test_path(folder, "gone"), 0777), 0);
+    assert_int_equal(mkdir(test_path(folder, "gone/deeper"), 0777), 0);
+    assert_int_equal(symlink("../../kept", test_path(folder, "gone/deeper/link")), 0);
+    base_remove(test_path(folder, "gone"));
+    assert_int_equal(access(test_path(folder, "gone"), F_OK), -1);
+    assert_int_equal(access(test_path(folder, "kept/inside"), F_OK), 0);
+    test_folder_free(folder);
+}
+
 static void errors_name_the_file_and_the_reason(void **state)
 {
     (void)state;
@@ -217,6 +305,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_appears_at_commit_and_not_before),
         cmocka_unit_test(a_folder_appears_at_commit_and_replaces_an_old_one),
+        cmocka_unit_test(what_appears_before_the_commit_stays),
+        cmocka_unit_test(only_abandoned_temporaries_of_the_same_target_are_removed),
+        cmocka_unit_test(pipes_and_devices_are_neither_read_nor_replaced),
+        cmocka_unit_test(removing_follows_no_link),
         cmocka_unit_test(errors_name_the_file_and_the_reason),
         cmocka_unit_test(a_full_disk_is_reported_and_leaves_nothing),
         cmocka_unit_test(json_goes_out_and_in),

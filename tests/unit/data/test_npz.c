@@ -166,19 +166,38 @@ static void test_contradictions(void **state)
     test_refused(ctx, write_sample(&made), NULL, PSI_EDATA, "episode 1, actions", "9 at step 1");
 }
 
+// The checksum of the first entry, in the directory at the end of the archive.
+static long place_of_checksum(const char *path)
+{
+    char bytes[4096];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    const size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    for (size_t i = 0; i + 20 < size; i++) {
+        if (memcmp(bytes + i, "PK\1\2", 4) == 0) return (long)i + 16;
+    }
+    fail();
+    return 0;
+}
+
+// In memory, in place and on the way to a file of its own: whatever is read is compared.
 static void test_damage_is_found_by_the_checksum(void **state)
 {
     (void)state;
-    for (int stored = 0; stored < 2; stored++) {
+    for (int i = 0; i < 8; i++) {
         sample made = make_sample();
-        made.stored = stored;
+        made.stored = i & 1;
         const char *path = write_sample(&made);
+        // a byte inside observations.npy, or what it is compared with
+        const long inside = made.stored ? 180 : 60;
         FILE *file = fopen(path, "r+b");
-        fseek(file, stored ? 180 : 60, SEEK_SET); // inside observations.npy
+        fseek(file, i & 2 ? place_of_checksum(path) : inside, SEEK_SET);
         fputc(0xee, file);
         fclose(file);
         psi_trajectories *data;
-        assert_status(ctx, psi_trajectories_read(ctx, path, NULL, &data), PSI_EFORMAT);
+        const psi_read_options options = {.memory_limit = i & 4 ? 1 : 0};
+        assert_status(ctx, psi_trajectories_read(ctx, path, &options, &data), PSI_EFORMAT);
         test_assert_error_says(ctx, "observations");
     }
 }

@@ -1,6 +1,9 @@
 #include "files.h"
 #include "fixture.h"
 
+#include "data/trajectories.h"
+
+#include <float.h>
 #include <math.h>
 
 typedef struct plan {
@@ -95,6 +98,50 @@ static void test_many_rewards_are_not_listed(void **state)
     }
 }
 
+static void test_the_largest_rewards_have_a_mean(void **state)
+{
+    (void)state;
+    const struct {
+        double rewards[4], mean;
+    } cases[] = {
+        {{1e308, 1e308, 1e308, 1e308}, 1e308},
+        {{-1e308, -1e308, -1e308, -1e308}, -1e308},
+        {{DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX}, DBL_MAX},
+        {{DBL_MAX, DBL_MAX, -DBL_MAX, -DBL_MAX}, 0},
+        {{5e-324, 5e-324, 5e-324, 5e-324}, 5e-324},
+        {{1, 2, 3, 4}, 2.5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const plan one = {4, cases[i].rewards, (int32_t[]){0, 0, 0, 0}, ZEROS, true, false};
+        psi_trajectories *data = collect(&one, 1, 1);
+        psi_summary *all;
+        assert_ok(ctx, psi_trajectories_summary(ctx, data, &all));
+        assert_true(fabs(all->reward_mean - cases[i].mean) <= 1e-15 * fabs(cases[i].mean));
+        assert_true(all->reward_mean >= all->reward_min && all->reward_mean <= all->reward_max);
+        psi_summary_free(ctx, all);
+        const bool large = fabs(cases[i].rewards[0]) > 1;
+        assert_int_equal(psi_trajectories_learnable(ctx, data, "large"), large    ? PSI_ENUMERIC
+                                                                         : i == 4 ? PSI_EDATA
+                                                                                  : PSI_OK);
+        psi_trajectories_free(ctx, data);
+    }
+}
+
+// Few bytes may not ask for much memory: the number of actions is held against what there is.
+static void test_actions_are_held_against_the_data(void **state)
+{
+    (void)state;
+    const plan one = {3, (double[]){1, 0, 1}, (int32_t[]){0, 0, 1}, ZEROS, true, false};
+    psi_trajectories *data = collect(&one, 1, 2);
+    psi_trajectories claim = *data;
+    claim.n_actions = 1024;
+    assert_ok(ctx, data_check_appetite(ctx, &claim, "claim"));
+    claim.n_actions = PSI_MAX_ACTIONS;
+    assert_status(ctx, data_check_appetite(ctx, &claim, "claim"), PSI_ELIMIT);
+    test_assert_error_says(ctx, "too many for 3 transitions");
+    psi_trajectories_free(ctx, data);
+}
+
 static void test_observations_that_are_not_numbers(void **state)
 {
     (void)state;
@@ -159,6 +206,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(everything_is_counted),
         TEST(many_rewards_are_not_listed),
+        TEST(the_largest_rewards_have_a_mean),
+        TEST(actions_are_held_against_the_data),
         TEST(observations_that_are_not_numbers),
         TEST(check_by_hand),
     };

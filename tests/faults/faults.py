@@ -1,0 +1,96 @@
+"""What the fault tests share: commands that may be stopped at a step, and a list of what went wrong."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+failures = []
+
+
+def say(sentence):
+    print(sentence, file=sys.stderr)
+    failures.append(sentence)
+
+
+class Command:
+    """psifold, where wanted with the library that refuses, kills or stops at the Nth call."""
+
+    def __init__(self, psifold, library=None):
+        self.psifold, self.library = psifold, library
+
+    def start(self, *arguments, preload=None, **settings):
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **settings.pop("environment", {})}
+        if preload:
+            environment.update(preload, LD_PRELOAD=self.library)
+        return subprocess.Popen([self.psifold, *map(str, arguments)], env=environment, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, **settings)
+
+    def run(self, *arguments, seconds=60, **settings):
+        return finish(self.start(*arguments, **settings), seconds)
+
+    def must(self, *arguments):
+        code, errors = self.run(*arguments)
+        if code != 0:
+            sys.exit(f"psifold {' '.join(map(str, arguments))}: exit code {code}: {errors}")
+
+    def calls(self, folder, *arguments, **preload):
+        """How many calls the command makes at which it could be stopped."""
+        count = folder / "count"
+        code, errors = self.run(*arguments, preload={"FAIL_WRITE_COUNT": str(count),
+                                                     "FAIL_WRITE_AT": "0", "FAIL_WRITE_STOP": "1",
+                                                     **preload})
+        if code != 0:
+            say(f"{arguments}: exit code {code}: {errors}")
+        return int(count.read_text())
+
+
+def finish(process, seconds=60):
+    """Exit code and what was said; "no end" if it took too long."""
+    try:
+        errors = process.communicate(timeout=seconds)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return "no end", process.communicate()[1]
+    return process.returncode, errors
+
+
+def wait_until_stopped(process):
+    """True once the process stopped itself, False if it ended without."""
+    while True:
+        with open(f"/proc/{process.pid}/stat") as info:
+            state = info.read().rsplit(")", 1)[1].split()[0]
+        if state in "TZ":
+            return state == "T"
+        time.sleep(0.002)
+
+
+def fresh(folder, old=None):
+    work = folder / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    if old:
+        shutil.copytree(old, work / "run", symlinks=True)
+    return work
+
+
+def entries(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def tree(folder):
+    """Everything below a folder, to be compared."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else path.lstat().st_mode
+            for path in sorted(folder.rglob("*"))}
+
+
+def run_all(*tests):
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="psifold-", dir=place) as name:
+        for test in tests:
+            test(pathlib.Path(name))
+    if failures:
+        sys.exit(f"{len(failures)} failures")

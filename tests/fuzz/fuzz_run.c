@@ -1,0 +1,63 @@
+// Anything in the place of one file of a run; the first byte says which. The run is read, and the
+// record of its refinements.
+#include "fuzz_files.h"
+
+#include "base/json.h"
+#include "support/runs.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+enum { FILES = 4, LARGEST = 1 << 20 };
+static const char *const NAMES[FILES] = {"run/manifest.json", "run/refinements.jsonl",
+                                         "run/latent.npz", "run/clusters.npy"};
+
+// Without checksums, which would keep all readers behind them from seeing anything.
+static void make_run(psi_ctx *ctx)
+{
+    char path[256];
+    json_t *manifest;
+    test_made_up_run(ctx, fuzz_folder,
+                     &(test_run_spec){.n_latent = 3,
+                                      .n_actions = 2,
+                                      .episodes = 2,
+                                      .length = 6,
+                                      .dtype = PSI_FLOAT32,
+                                      .shape = {1, {2}},
+                                      .refinements = 2,
+                                      .approximator = "table"});
+    REQUIRE(base_json_load(ctx, fuzz_path(path, NAMES[0]), LARGEST, &manifest) == PSI_OK);
+    (void)json_object_del(manifest, "checksums");
+    REQUIRE(base_json_save(ctx, path, manifest) == PSI_OK);
+    json_decref(manifest);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    char path[256], *good;
+    size_t good_size, n;
+    if (size == 0) return 0;
+    psi_ctx *ctx = fuzz_ctx();
+    if (fuzz_first_time()) make_run(ctx);
+    const char *name = NAMES[bytes[0] % FILES];
+    REQUIRE(base_read_file(ctx, fuzz_path(path, name), LARGEST, &good, &good_size) == PSI_OK);
+    fuzz_put(name, bytes + 1, size - 1);
+    psi_run_result *run;
+    psi_cluster_step *steps;
+    const char *folder = fuzz_path(path, "run");
+    psi_status status = psi_run_load(ctx, folder, &run);
+    fuzz_judge(ctx, status);
+    if (status == PSI_OK) {
+        for (size_t i = 0; i < run->n_observations; i++) {
+            REQUIRE(run->labels[i] >= -1 && run->labels[i] < (int32_t)run->n_latent);
+        }
+    }
+    psi_run_result_free(ctx, run);
+    status = psi_run_steps(ctx, folder, &n, &steps);
+    fuzz_judge(ctx, status);
+    psi_run_steps_free(ctx, steps);
+    fuzz_judge(ctx, psi_run_check_files(ctx, folder, &n));
+    fuzz_put(name, good, good_size);
+    base_free(ctx, good);
+    psi_ctx_free(ctx);
+    return 0;
+}
