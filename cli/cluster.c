@@ -29,6 +29,28 @@ static json_t *real_or_null(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+enum { MOST_ADVICE = 6 }; // lines of it on a terminal
+
+static json_t *doubts_json(const psi_clustering *found, bool advice)
+{
+    static const char *const KINDS[] = {"pair", "untried", "rare", "past"};
+    json_t *doubts = json_array();
+    for (size_t i = 0; i < found->n_doubts; i++) {
+        const psi_doubt *doubt = &found->doubts[i];
+        char text[256];
+        psi_doubt_sentence(doubt, text, sizeof text);
+        json_t *one =
+            advice ? json_string(text)
+                   : json_pack("{s:s, s:i, s:i, s:o, s:I}", "kind", KINDS[doubt->kind], "state",
+                               doubt->state, "other", doubt->other, "nats",
+                               real_or_null(doubt->nats), "visits", (json_int_t)doubt->visits);
+        if (json_array_append_new(doubts, one) == 0) continue;
+        json_decref(doubts);
+        return NULL;
+    }
+    return doubts;
+}
+
 static json_t *steps_json(const psi_clustering *found)
 {
     json_t *steps = json_array();
@@ -64,14 +86,27 @@ static void print_result(cli_call *cli, const char *output, const psi_clustering
 {
     cli_print(cli, "\n%zu latent states%s", found->n_latent,
               found->has_terminal ? ", the terminal one (0) included" : "");
-    cli_print(cli, "  %s",
-              !found->judged
-                  ? "the paper's schedule: whether anything is left to tell apart was not "
-                    "asked"
-              : found->hot    ? "something in the observations still predicts more than "
-                                "the latent states do: there may be more of them"
-              : found->stable ? "found twice, with nothing left to tell apart"
-                              : "nothing left to tell apart, but found only once");
+    char text[256];
+    if (found->verdict != PSI_VERDICT_NOT_ASKED) {
+        psi_verdict_sentence(found, text, sizeof text);
+        cli_print(cli, "  %s", text);
+        for (size_t i = 0; i < found->n_doubts && i < MOST_ADVICE; i++) {
+            psi_doubt_sentence(&found->doubts[i], text, sizeof text);
+            cli_print(cli, "    %s", text);
+        }
+        if (found->n_doubts > MOST_ADVICE) {
+            cli_print(cli, "    … and %zu more (--json has them)", found->n_doubts - MOST_ADVICE);
+        }
+    } else {
+        cli_print(cli, "  %s",
+                  !found->judged
+                      ? "the paper's schedule: whether anything is left to tell apart was not "
+                        "asked"
+                  : found->hot    ? "something in the observations still predicts more than "
+                                    "the latent states do: there may be more of them"
+                  : found->stable ? "found twice, with nothing left to tell apart"
+                                  : "nothing left to tell apart, but found only once");
+    }
     cli_print(cli, "  ignored         %.3f %% of the states", 100.0 * found->ignored);
     if (isfinite(found->accuracy)) {
         cli_print(cli, "  representation  %s, right for %.2f %% of held-out observations",
@@ -93,6 +128,12 @@ static psi_status fill_result(cli_call *cli, const psi_clustering *found, double
 {
     psi_status status = PSI_OK;
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)found->n_latent)));
+    TRY(cli_set(cli, "verdict", json_string(psi_verdict_name(found->verdict))));
+    TRY(cli_set(cli, "margin", real_or_null(found->margin)));
+    TRY(cli_set(cli, "doubtful_fraction", real_or_null(found->doubtful)));
+    TRY(cli_set(cli, "past_fraction", real_or_null(found->past)));
+    TRY(cli_set(cli, "undetermined", doubts_json(found, false)));
+    TRY(cli_set(cli, "advice", doubts_json(found, true)));
     TRY(cli_set(cli, "converged", json_boolean(found->converged)));
     TRY(cli_set(cli, "stable", json_boolean(found->stable)));
     TRY(cli_set(cli, "hot", found->judged ? json_boolean(found->hot) : json_null()));
@@ -171,13 +212,15 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     psi_cluster_options how = psi_cluster_defaults();
     psi_read_options reading = {0};
     const char *output = NULL, *approximator = "auto", *refine = "recluster", *norm = "l2",
-               *cache = "auto", *paper = NULL;
+               *cache = "auto", *paper = NULL, *method = "evidence";
     bool replace = false, resume = false;
     const cli_option options[] = {
         {"output", 'o', "RUN", CLI_TEXT, &output, "the run folder to write"},
         {"replace", 0, NULL, CLI_FLAG, &replace, "overwrite a run folder that is there"},
         {"resume", 0, NULL, CLI_FLAG, &resume, "go on with a run that was interrupted"},
         {"key", 0, "NAME", CLI_TEXT, &reading.observation_key, "which entry of a Dict observation"},
+        {"method", 0, "evidence|successor-features", CLI_CHOICE, &method,
+         "how latent states are told apart"},
         {"approximator", 0, "auto|table|mlp|cnn|resnet18", CLI_CHOICE, &approximator,
          "what predicts rewards and next latent states"},
         {"refine", 0, "recluster|split", CLI_CHOICE, &refine,
@@ -209,7 +252,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"max-latent-states", 0, "N", CLI_SIZE, &how.max_latent_states, "give up beyond"},
         {"subset", 0, "N", CLI_SIZE, &how.subset,
          "refinements look at about N states, the last at all; 0: all at all"},
-        {"hidden", 0, "N", CLI_SIZE, &how.hidden, "units of the perceptron's two layers"},
+        {"hidden", 0, "N", CLI_SIZE, &how.hidden, "units of the perceptron's two layers; 0: 128, or 512 by successor features"},
         {"trunk-steps", 0, "N", CLI_SIZE, &how.trunk_steps,
          "training steps of the features; 0: 2,000 for vectors, 1,000 for images"},
         {"head-steps", 0, "N", CLI_SIZE, &how.head_steps, "training steps of every fit"},
@@ -246,6 +289,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         goto done;
     }
     how.seed = cli->seed;
+    how.method = strcmp(method, "evidence") == 0 ? PSI_METHOD_EVIDENCE
+                                                 : PSI_METHOD_SUCCESSOR_FEATURES;
     how.split = strcmp(refine, "split") == 0;
     how.norm = strcmp(norm, "l1") == 0 ? PSI_L1 : PSI_L2;
     how.cache = strcmp(cache, "full") == 0   ? PSI_CACHE_FULL

@@ -29,6 +29,10 @@ typedef enum psi_approximator {
 
 PSI_API const char *psi_approximator_name(psi_approximator approximator);
 
+// How latent states are told apart: by evidence, or by successor features within epsilon, as they
+// were before. The paper's own schedule is a third way (psi_cluster_paper).
+typedef enum psi_method { PSI_METHOD_EVIDENCE, PSI_METHOD_SUCCESSOR_FEATURES } psi_method;
+
 // How the features of all observations are kept. Halves (bfloat16) take half the memory; auto
 // takes them where floats would need more than a gibibyte.
 typedef enum psi_cache { PSI_CACHE_AUTO, PSI_CACHE_FULL, PSI_CACHE_HALF } psi_cache;
@@ -57,6 +61,7 @@ typedef struct psi_cluster_phase {
 typedef struct psi_run psi_run; // a run folder, see below
 
 typedef struct psi_cluster_options {
+    psi_method method;
     psi_approximator approximator;
     bool split;               // refine strictly inside the old clusters; false: cluster anew
     bool fine_tune;           // at the end the whole network learns the labels; false: its heads
@@ -74,7 +79,8 @@ typedef struct psi_cluster_options {
     size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
     size_t max_latent_states; // PSI_ELIMIT beyond
     size_t subset;            // refinements look at about so many states, the last at all; 0: all
-    size_t hidden;            // units of each of the perceptron's two layers
+    size_t hidden;            // units of each of the perceptron's two layers; 0: 128 by evidence,
+                              // 512 by successor features
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
     size_t head_steps;
     size_t representation_steps; // 0: three epochs, 1,000 to 12,000; resnet18: two less 250
@@ -187,6 +193,7 @@ typedef struct psi_clustering {
     double split_gain; // nats per step by which direct predictions still beat the model's
     bool hot;          // … more than chance: the latent states hide something
     bool has_heads;    // … of every refinement are in the run folder
+    bool has_trunk;    // features were learnt: the network behind them is in the run folder
     double ignored;    // share of the states, at the end
     double smoothed;   // share of the states whose label smoothing changed
     psi_certificate *certificate; // on held-out episodes, of a model made from the others
@@ -278,6 +285,8 @@ PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
 //                               are under "timings"
 //   refinements.jsonl           a line per refinement
 //   clusters.npy                (observations) int32, −1 ignored; clusters-01.npy … per refinement
+//   confidence.npy              (observations) float32: the probability of each label; by evidence
+//                               only
 //   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K)
 //   certificate.npz             Definition 2 on held-out episodes, per latent state and action
 //   representation.safetensors  the network, unless a table was used

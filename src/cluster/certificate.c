@@ -181,6 +181,7 @@ psi_status cluster_certify(psi_ctx *ctx, const cluster_problem *problem, psi_clu
     merging.reward_tolerance = 0.1 * problem->rewards.spacing;
     TRY(psi_merge(ctx, counts, &merging, &merged));
     result->certificate->mergeable = result->n_latent - merged->n_blocks;
+    if (result->confidence) result->certificate->mergeable = 0; // evidence has joined all it could
 done:
     psi_partition_free(ctx, merged);
     psi_mdp_free(ctx, model);

@@ -65,6 +65,19 @@ static void passes_to_array(const cluster_phases *phases, int64_t passes[PHASES]
     for (size_t i = 0; i < PHASES; i++) passes[i] = (int64_t)phases->passes[i];
 }
 
+psi_status cluster_checkpoint_labels(psi_run *run, size_t number, size_t n,
+                                     const int32_t *labels)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    const psi_array array = {"labels", PSI_INT32, {1, {n}}, labels};
+    TRY(numbered(run, true, "clusters-%02zu.npy", number, &path));
+    TRY(psi_arrays_save(run->ctx, path, &array, 1));
+done:
+    base_free(run->ctx, path);
+    return status;
+}
+
 psi_status cluster_checkpoint_save_phases(psi_run *run, const cluster_phases *phases)
 {
     psi_status status = PSI_OK;

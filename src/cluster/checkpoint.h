@@ -57,6 +57,10 @@ psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
 psi_status cluster_checkpoint_save_phases(psi_run *run, const cluster_phases *phases);
 psi_status cluster_checkpoint_load_phases(psi_run *run, cluster_phases *phases);
 
+// The labels of a refinement (from 1) as a file of the result.
+psi_status cluster_checkpoint_labels(psi_run *run, size_t number, size_t n,
+                                     const int32_t *labels);
+
 // Whether a refinement was kept that can be gone on from.
 bool cluster_checkpoint_exists(const psi_run *run);
 

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/random.h"
+#include "cluster/by_evidence.h"
 #include "cluster/certificate.h"
 #include "cluster/checkpoint.h"
 #include "cluster/network.h"
@@ -16,6 +17,7 @@
 #include "cluster/samples.h"
 #include "cluster/stages.h"
 #include "cluster/successor.h"
+#include "cluster/verdict.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,6 +30,8 @@ static const double MISFIT = 0.5;     // nats per step by which states that fit 
 static const double CLEARLY = 0.8;    // clearly less is less than this much of it
 static const double BY_CHANCE = 0.25; // of what may be hidden: seems to be where nothing is
 enum { MOST_ACTIONS = 1024 };         // with a head for each
+enum { FEWEST_VISITS = 4 };           // of a distinct observation, on average, to be one of a table
+static const double LOOKS_FAIL = 0.01; // share of the transitions about which the past tells more
 
 typedef struct clustering_run {
     psi_ctx *ctx;
@@ -40,6 +44,10 @@ typedef struct clustering_run {
     psi_net *trunk; // NULL for a table
     cluster_approximator approximator;
     run_state state;
+    float *vectors; // (n_rows, width) what looks are compared by; NULL for a table
+    cluster_looks looks;
+    outcome_rewards outcomes;
+    by_evidence found;
     psi_clustering *result;
 } clustering_run;
 
@@ -69,15 +77,19 @@ static psi_status try_table(clustering_run *run, bool wanted)
     return status == PSI_ELIMIT && !wanted ? PSI_OK : status;
 }
 
-// What psifold does: features that are learnt once, and heads on them.
-static psi_status use_heads(clustering_run *run, psi_net_kind kind)
+static size_t hidden_of(const psi_cluster_options *options)
 {
-    psi_status status = PSI_OK;
-    cluster_phases *phases = &run->state.phases;
+    if (options->hidden > 0) return options->hidden;
+    return options->method == PSI_METHOD_EVIDENCE ? 128 : 512;
+}
+
+static void set_network_options(clustering_run *run, psi_net_kind kind)
+{
     const psi_cluster_options *options = run->options;
+    const size_t hidden = hidden_of(options);
     run->network = (network_options){.kind = kind,
                                      .n_hidden = kind == PSI_NET_MLP ? 2 : 0,
-                                     .hidden = {options->hidden, options->hidden},
+                                     .hidden = {hidden, hidden},
                                      .trunk = {.steps = options->trunk_steps,
                                                .windows = kind == PSI_NET_MLP ? 16 : 32,
                                                .length = 8,
@@ -94,6 +106,15 @@ static psi_status use_heads(clustering_run *run, psi_net_kind kind)
                                      .head_learning_rate = options->learning_rate,
                                      .seed = seed_of(run, SEED_TRUNK, 0)};
     if (options->trunk_steps == 0) run->network.trunk.steps = kind == PSI_NET_MLP ? 2000 : 1000;
+}
+
+// What psifold does: features that are learnt once, and heads on them.
+static psi_status use_heads(clustering_run *run, psi_net_kind kind)
+{
+    psi_status status = PSI_OK;
+    cluster_phases *phases = &run->state.phases;
+    const psi_cluster_options *options = run->options;
+    set_network_options(run, kind);
     if (options->run) TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
     if (!run->trunk) {
         cluster_phases_turn_to(phases, PHASE_LEARNING);
@@ -122,7 +143,7 @@ static psi_status use_whole_networks(clustering_run *run, psi_net_kind kind)
                                  .sf_epochs = options->sf_epochs,
                                  .learning_rate = options->learning_rate,
                                  .seed = seed_of(run, SEED_TRUNK, 0),
-                                 .hidden = options->hidden};
+                                 .hidden = hidden_of(options)};
     if (options->run) {
         TRY(cluster_folder_path(options->run, ".", &run->fits));
         run->paper.checkpoint = run->fits;
@@ -198,7 +219,8 @@ done:
 
 static bool is_polished(const clustering_run *run)
 {
-    return run->options->smooth && strcmp(run->approximator.name, "table") != 0;
+    return run->options->method == PSI_METHOD_SUCCESSOR_FEATURES && run->options->smooth &&
+           strcmp(run->approximator.name, "table") != 0;
 }
 
 // Every how manieth episode refinements look at. What is hidden may be too rare for so few: where
@@ -426,12 +448,37 @@ done:
     return status;
 }
 
+static psi_status find_by_successor_features(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    const psi_cluster_options *options = run->options;
+    const reward_classes *rewards = &run->problem.rewards;
+    if (rewards->n < 2) {
+        status = FAIL(run->ctx, PSI_EDATA,
+                      "all %zu rewards are %g%s: nothing distinguishes one state from another",
+                      run->problem.data->n_transitions, rewards->value[0],
+                      rewards->deviation > 0.0 ? " up to noise" : "");
+        goto done;
+    }
+    TRY(choose_approximator(run));
+    if (options->run) {
+        TRY(cluster_checkpoint_load(options->run, &run->problem, &run->approximator,
+                                    options->max_latent_states, &run->state));
+        TRY(tell_again(run));
+    }
+    TRY(find_latent_states(run));
+    TRY(describe(run));
+done:
+    return status;
+}
+
 // Heads of every refinement, for other data than these.
 static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     psi_clustering *result = run->result;
-    result->has_heads = options->run && options->heads && run->trunk && !options->paper;
+    result->has_heads = options->run && options->heads && run->trunk && !options->paper &&
+                        options->method == PSI_METHOD_SUCCESSOR_FEATURES;
     if (!result->has_heads) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
     const psi_status status =
@@ -448,9 +495,9 @@ static bool has_phase(const clustering_run *run, cluster_phase phase)
     const psi_cluster_options *options = run->options;
     switch (phase) {
     case PHASE_LEARNING:
-    case PHASE_FEATURES: return run->trunk && !options->paper;
-    case PHASE_POLISHING: return is_polished(run);
-    case PHASE_HIDDEN: return run->result->judged;
+    case PHASE_FEATURES: return run->trunk && run->approximator.self && !options->paper;
+    case PHASE_POLISHING: return run->approximator.self && is_polished(run);
+    case PHASE_HIDDEN: return run->result->judged && !run->result->confidence;
     case PHASE_REPRESENTATION: return run->result->representation != NULL;
     case PHASE_HEADS: return run->result->has_heads;
     default: return true;
@@ -474,6 +521,215 @@ done:
     return status;
 }
 
+// ---- by evidence ------------------------------------------------------------------------------
+
+static psi_status after_grouping(void *user, const psi_cluster_step *step, size_t number,
+                                 size_t n_observations, const int32_t *labels)
+{
+    psi_status status = PSI_OK;
+    clustering_run *run = user;
+    const psi_cluster_options *options = run->options;
+    if (options->run) {
+        TRY(cluster_checkpoint_labels(options->run, number, n_observations, labels));
+    }
+    if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
+done:
+    return status;
+}
+
+// Observations as they are, as vectors.
+static psi_status copy_vectors(clustering_run *run, size_t *width)
+{
+    psi_status status = PSI_OK;
+    enum { BLOCK = 4096 };
+    const psi_observations *from = run->problem.data->observations;
+    const psi_dtype dtype = psi_observations_dtype(from);
+    const size_t row_bytes = psi_observations_row_bytes(from), n = run->problem.n_rows;
+    unsigned char *block = NULL;
+    uint64_t *rows = NULL;
+    *width = row_bytes / psi_dtype_size(dtype);
+    TRY(base_alloc(run->ctx, n, *width * sizeof *run->vectors, &run->vectors));
+    TRY(base_alloc(run->ctx, BLOCK, row_bytes, &block));
+    TRY(base_alloc(run->ctx, BLOCK, sizeof *rows, &rows));
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        const size_t count = base_min(BLOCK, n - begin);
+        float *out = run->vectors + begin * *width;
+        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
+        TRY(base_cancelled(run->ctx));
+        TRY(psi_observations_gather(run->ctx, from, rows, count, block));
+        for (size_t i = 0; i < count * *width; i++) {
+            switch (dtype) {
+            case PSI_FLOAT32: out[i] = ((const float *)(const void *)block)[i]; break;
+            case PSI_FLOAT64: out[i] = (float)((const double *)(const void *)block)[i]; break;
+            case PSI_UINT8: out[i] = (float)block[i]; break;
+            case PSI_INT32: out[i] = (float)((const int32_t *)(const void *)block)[i]; break;
+            case PSI_INT64: out[i] = (float)((const int64_t *)(const void *)block)[i]; break;
+            default: out[i] = (float)block[i];
+            }
+        }
+    }
+done:
+    base_free(run->ctx, rows);
+    base_free(run->ctx, block);
+    return status;
+}
+
+static void forget_looks(clustering_run *run)
+{
+    cluster_by_evidence_free(run->ctx, &run->found);
+    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
+    cluster_looks_free(run->ctx, &run->looks);
+    base_free(run->ctx, run->vectors);
+    run->vectors = NULL;
+}
+
+// Distinct observations, if each was seen a few times, or has no looks to compare.
+static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
+{
+    const psi_observations *observations = run->problem.data->observations;
+    const psi_dtype dtype = psi_observations_dtype(observations);
+    const bool number = psi_observations_row_bytes(observations) == psi_dtype_size(dtype) &&
+                        dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
+    const size_t n = run->problem.n_states, most = wanted || number ? n : n / FEWEST_VISITS;
+    const psi_status status =
+        cluster_looks_distinct(run->ctx, &run->problem, most + 1, &run->looks);
+    *done = status == PSI_OK;
+    return status == PSI_ELIMIT && !wanted && !number ? PSI_OK : status;
+}
+
+static psi_status group_looks(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    const psi_cluster_options *options = run->options;
+    const by_evidence_options how = {.max_refinements = options->max_refinements,
+                                     .max_latent_states = options->max_latent_states,
+                                     .smooth = options->smooth,
+                                     .watch = after_grouping,
+                                     .user = run};
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
+    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
+                                   &run->found));
+    result->labels = run->found.labels;
+    result->n_latent = run->found.n_latent;
+    result->has_terminal = run->problem.has_terminal;
+    result->n_doubts = 0;
+    TRY(cluster_judge(run->ctx, &run->problem, &run->looks, &run->outcomes, &run->found, result));
+done:
+    result->labels = NULL; // still in found
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    return status;
+}
+
+// Looks as they are; where they are not enough, those that a network has learnt to see.
+static psi_status compare_looks(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    const psi_approximator kind = run->options->approximator;
+    size_t width;
+    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
+                           kind == PSI_APPROXIMATOR_MLP, &run->inputs));
+    const psi_net_kind net = kind == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18
+                             : run->inputs.is_image            ? PSI_NET_CNN
+                                                               : PSI_NET_MLP;
+    if (net == PSI_NET_MLP) {
+        set_network_options(run, net);
+        TRY(copy_vectors(run, &width));
+        TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
+        TRY(group_looks(run));
+        if (run->result->past < LOOKS_FAIL) {
+            TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
+                                          &run->trunk));
+            goto done;
+        }
+        forget_looks(run);
+    }
+    TRY(use_heads(run, net));
+    width = cluster_network_n_features(&run->approximator);
+    TRY(base_alloc(run->ctx, run->problem.n_rows, width * sizeof *run->vectors, &run->vectors));
+    TRY(cluster_network_copy_features(run->ctx, &run->approximator, run->vectors));
+    TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
+    TRY(group_looks(run));
+done:
+    return status;
+}
+
+// γ · min ‖F_i − F_j‖: the smallest distance of two latent states' successor features.
+static psi_status find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, double *gap)
+{
+    psi_status status = PSI_OK;
+    psi_lsfm *lsfm = NULL;
+    const size_t k = model->n_states;
+    *gap = HUGE_VAL;
+    TRY(psi_lsfm_new(ctx, model, gamma, &lsfm));
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = i + 1; j < k; j++) {
+            double square = 0.0;
+            for (size_t c = 0; c < k && square < *gap * *gap; c++) {
+                const double d = lsfm->f[i * k + c] - lsfm->f[j * k + c];
+                square += d * d;
+            }
+            *gap = fmin(*gap, sqrt(square));
+        }
+    }
+    *gap = k > 1 ? gamma * *gap : 1.0;
+done:
+    psi_lsfm_free(ctx, lsfm);
+    return status;
+}
+
+static psi_status find_by_evidence(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    by_evidence *found = &run->found;
+    const psi_approximator kind = run->options->approximator;
+    const double spacing = run->problem.rewards.spacing;
+    psi_counts *counts = NULL;
+    bool table = false;
+    if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
+        TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
+    }
+    TRY(table ? group_looks(run) : compare_looks(run));
+    result->labels = found->labels;
+    result->confidence = found->confidence;
+    result->steps = found->steps;
+    result->n_steps = found->n_steps;
+    found->labels = NULL;
+    found->confidence = NULL;
+    found->steps = NULL;
+    const psi_paths paths = cluster_paths(&run->problem, result->labels, result->n_latent);
+    TRY(psi_counts_new(run->ctx, &paths, &counts));
+    TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
+    size_t ignored = 0;
+    for (size_t i = 0; i < run->problem.n_states; i++) {
+        ignored += result->labels[run->problem.states[i]] < 0;
+    }
+    result->ignored = (double)ignored / (double)run->problem.n_states;
+    result->smoothed = found->smoothed;
+    result->converged = found->converged;
+    result->stable = result->verdict == PSI_VERDICT_CERTAIN;
+    result->hot = result->past > 0.0;
+    result->judged = true;
+    result->rounds = 1;
+    result->has_trunk = run->approximator.self != NULL;
+    result->approximator = table ? "table" : psi_net_kind_name(run->network.kind);
+    result->gamma = run->options->gamma;
+    TRY(find_gap(run->ctx, result->model, result->gamma, &result->gap));
+    result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward
+                             : spacing > 0.0                    ? 0.5 * spacing
+                                                                : 0.5;
+    result->epsilon_sf = run->options->epsilon_sf > 0.0 ? run->options->epsilon_sf
+                                                        : fmin(0.75 * result->gap, 0.5);
+    result->matching_condition = psi_matching_condition(result->gamma, result->epsilon_sf);
+done:
+    psi_counts_free(run->ctx, counts);
+    return status;
+}
+
+// ---- the whole --------------------------------------------------------------------------------
+
 // Stopped in good order: the time since the last checkpoint was spent, too.
 static psi_status keep_time(clustering_run *run)
 {
@@ -484,6 +740,7 @@ static psi_status keep_time(clustering_run *run)
 static void run_free(clustering_run *run)
 {
     psi_ctx *ctx = run->ctx;
+    forget_looks(run);
     base_free(ctx, run->state.best.labels);
     cluster_refinement_free(ctx, &run->approximator, &run->state.refinement);
     if (run->approximator.self) run->approximator.free(run->approximator.self, ctx);
@@ -512,14 +769,9 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
         under_way = true;
     }
     TRY(cluster_problem_new(ctx, data, options->seed, &run.problem));
-    TRY(choose_approximator(&run));
-    if (options->run) {
-        TRY(cluster_checkpoint_load(options->run, &run.problem, &run.approximator,
-                                    options->max_latent_states, &run.state));
-        TRY(tell_again(&run));
-    }
-    TRY(find_latent_states(&run));
-    TRY(describe(&run));
+    const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
+    run.result->verdict = PSI_VERDICT_NOT_ASKED;
+    TRY(evidence ? find_by_evidence(&run) : find_by_successor_features(&run));
     TRY(cluster_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
     TRY(keep_stages(&run));
@@ -539,6 +791,8 @@ void psi_clustering_free(psi_ctx *ctx, psi_clustering *clustering)
 {
     if (!clustering) return;
     base_free(ctx, clustering->labels);
+    base_free(ctx, clustering->confidence);
+    base_free(ctx, clustering->doubts);
     base_free(ctx, clustering->steps);
     base_free(ctx, clustering->phases);
     psi_mdp_free(ctx, clustering->model);

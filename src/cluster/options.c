@@ -6,6 +6,16 @@
 
 #include <string.h>
 
+const char *psi_verdict_name(psi_verdict verdict)
+{
+    static const char *const NAMES[] = {
+#define X(name, text) text,
+        PSI_VERDICT_TABLE(X)
+#undef X
+    };
+    return NAMES[verdict];
+}
+
 const char *psi_approximator_name(psi_approximator approximator)
 {
     static const char *const NAMES[] = {
@@ -25,11 +35,10 @@ psi_cluster_options psi_cluster_defaults(void)
                                  .fine_tune = true,
                                  .gamma = 0.5,
                                  .filter = 0.0025,
-                                 .max_refinements = 25,
+                                 .max_refinements = 200,
                                  .max_rounds = 4,
-                                 .max_latent_states = 1000,
+                                 .max_latent_states = 10000,
                                  .subset = 1 << 18,
-                                 .hidden = 512,
                                  .head_steps = 500,
                                  .shift = 2,
                                  .learning_rate = 2e-3};
@@ -78,7 +87,6 @@ psi_status cluster_options_check(psi_ctx *ctx, const psi_cluster_options *option
     } counts[] = {{"max-refinements", options->max_refinements},
                   {"max-rounds", options->max_rounds},
                   {"max-latent-states", options->max_latent_states},
-                  {"hidden", options->hidden},
                   {"head-steps", options->head_steps}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (counts[i].value == 0) {

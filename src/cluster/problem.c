@@ -94,13 +94,6 @@ psi_status cluster_problem_new(psi_ctx *ctx, const psi_trajectories *data, uint6
     psi_status status = PSI_OK;
     *out = (cluster_problem){.data = data, .n_rows = data->n_observations};
     TRY(cluster_reward_classes(ctx, data->rewards, data->n_transitions, &out->rewards));
-    if (out->rewards.n < 2) {
-        status = FAIL(ctx, PSI_EDATA,
-                      "all %zu rewards are %g%s: nothing distinguishes one state from another",
-                      data->n_transitions, out->rewards.value[0],
-                      out->rewards.deviation > 0.0 ? " up to noise" : "");
-        goto done;
-    }
     TRY(check_observations(ctx, data->observations));
     TRY(base_alloc(ctx, data->n_observations, sizeof *out->states, &out->states));
     TRY(base_alloc(ctx, data->n_transitions, sizeof *out->row, &out->row));

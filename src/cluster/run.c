@@ -148,7 +148,7 @@ static psi_status save_networks(writing *to, const psi_clustering *found)
     if (!found->representation) return PSI_OK;
     TRY(path_for(to, "representation.safetensors", &path));
     TRY(psi_net_save(to->run->ctx, found->representation, path));
-    TRY(add_name(to, "trunk.safetensors"));
+    if (!found->confidence || found->has_trunk) TRY(add_name(to, "trunk.safetensors"));
 done:
     base_free(to->run->ctx, path);
     return status;
@@ -157,13 +157,14 @@ done:
 // ---- the manifest -----------------------------------------------------------------------------
 
 static const char *const CACHES[] = {"auto", "full", "half"};
+static const char *const METHODS[] = {"evidence", "successor-features"};
 
 static json_t *manifest_options(const psi_cluster_options *options)
 {
     return json_pack(
-        "{s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "{s:s, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
         "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:I}",
-        "approximator", psi_approximator_name(options->approximator), "split", options->split,
+        "method", METHODS[options->method], "approximator", psi_approximator_name(options->approximator), "split", options->split,
         "smooth", options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma",
         options->gamma, "epsilon_reward", options->epsilon_reward, "epsilon_sf",
         options->epsilon_sf, "filter", options->filter, "max_refinements",
@@ -180,10 +181,28 @@ static json_t *manifest_options(const psi_cluster_options *options)
         "subset", (json_int_t)options->subset);
 }
 
+static json_t *manifest_advice(const psi_clustering *found)
+{
+    json_t *advice = json_array();
+    for (size_t i = 0; i < found->n_doubts; i++) {
+        char text[256];
+        psi_doubt_sentence(&found->doubts[i], text, sizeof text);
+        if (json_array_append_new(advice, json_string(text)) == 0) continue;
+        json_decref(advice);
+        return NULL;
+    }
+    return advice;
+}
+
 static json_t *manifest_result(const psi_clustering *found)
 {
+    char sentence[256];
+    psi_verdict_sentence(found, sentence, sizeof sentence);
     return json_pack(
-        "{s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:I}",
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:I}",
+        "verdict", psi_verdict_name(found->verdict), "verdict_sentence", sentence, "margin",
+        real_or_null(found->margin), "doubtful_fraction", real_or_null(found->doubtful),
+        "past_fraction", real_or_null(found->past), "advice", manifest_advice(found),
         "latent_states", (json_int_t)found->n_latent, "has_terminal", found->has_terminal,
         "approximator", found->approximator, "converged", found->converged, "stable", found->stable,
         "matching_condition", found->matching_condition, "hot",
@@ -301,7 +320,10 @@ psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_traject
     const psi_array labels = {
         "labels", PSI_INT32, {1, {clustering->n_observations}}, clustering->labels};
     TRY(base_json_made(run->ctx, to.files));
+    const psi_array confidence = {
+        "confidence", PSI_FLOAT32, {1, {clustering->n_observations}}, clustering->confidence};
     TRY(save_arrays(&to, "clusters.npy", &labels, 1));
+    if (clustering->confidence) TRY(save_arrays(&to, "confidence.npy", &confidence, 1));
     TRY(save_steps(&to, clustering));
     TRY(save_latent(&to, clustering->model, clustering->gamma));
     TRY(save_certificate(&to, clustering->certificate));

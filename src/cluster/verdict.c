@@ -384,7 +384,6 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                           ? PSI_VERDICT_UNDETERMINED
                           : PSI_VERDICT_CERTAIN;
     if (result->past > 0.0 && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
-    if (getenv("SHOW")) fprintf(stderr, "      rare %zu unclear %zu past %.4f doubts %zu conv %d margin %.1f/%.1f\n", rare, unclear, result->past, result->n_doubts, found->converged, result->margin, apart);
 done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);

@@ -1,0 +1,67 @@
+// The verdict in words: the same for the command, the manifest and the report.
+#include <psifold/cluster.h>
+
+#include <math.h>
+#include <stdio.h>
+
+void psi_verdict_sentence(const psi_clustering *c, char *text, size_t size)
+{
+    switch (c->verdict) {
+    case PSI_VERDICT_CERTAIN:
+        if (isfinite(c->margin)) {
+            snprintf(text, size,
+                     "certain: the two most similar latent states are %.0f nats apart, and nothing "
+                     "is left to tell apart",
+                     c->margin);
+        } else {
+            snprintf(text, size, "certain: nothing is left to tell apart");
+        }
+        return;
+    case PSI_VERDICT_UNDETERMINED:
+        snprintf(text, size,
+                 "undetermined: the data leave open what %.2g %% of the observations are%s",
+                 100.0 * c->doubtful,
+                 c->n_doubts > 0 ? "; see what to collect"
+                 : c->converged  ? ""
+                                 : ", and refinements went in circles");
+        return;
+    case PSI_VERDICT_NOT_MARKOV:
+        snprintf(text, size,
+                 "not Markov: for %.2g %% of the transitions, what came before tells more than the "
+                 "observation does; stacking frames may help",
+                 100.0 * c->past);
+        return;
+    case PSI_VERDICT_NO_SMALL_ANSWER:
+        snprintf(text, size, "no small answer: more data keep finding more latent states");
+        return;
+    case PSI_VERDICT_NOTHING_TO_PREDICT:
+        snprintf(text, size,
+                 "nothing to predict: all rewards are the same, and no episode ends by itself");
+        return;
+    case PSI_VERDICT_NOT_ASKED: break;
+    }
+    snprintf(text, size, "whether anything is left to tell apart was not asked by this method");
+}
+
+void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
+{
+    switch (doubt->kind) {
+    case PSI_DOUBT_PAIR:
+        snprintf(text, size,
+                 "latent states %d and %d are only %.1f nats apart: collect more of both",
+                 doubt->state, doubt->other, doubt->nats);
+        return;
+    case PSI_DOUBT_UNTRIED:
+        snprintf(text, size, "action %d was never taken in latent state %d: try it there",
+                 doubt->other, doubt->state);
+        return;
+    case PSI_DOUBT_RARE:
+        snprintf(text, size,
+                 "action %d was taken only %llu times in some observations of latent state %d: "
+                 "take it there more often",
+                 doubt->other, (unsigned long long)doubt->visits, doubt->state);
+        return;
+    case PSI_DOUBT_PAST: break;
+    }
+    snprintf(text, size, "what came before latent state %d tells what follows it", doubt->state);
+}
