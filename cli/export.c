@@ -31,7 +31,8 @@ psi_status cli_export(cli_call *cli, int argc, char **argv)
     };
     const cli_usage usage = {.name = "export",
                              .arguments = "RUN",
-                             .summary = "Writes a run's network, or its latent MDP, for other programs",
+                             .summary =
+                                 "Writes a run's network, or its latent MDP, for other programs",
                              .example = "psifold export run --onnx representation.onnx",
                              .options = options,
                              .n_options = CLI_COUNT(options)};

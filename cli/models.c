@@ -1,6 +1,6 @@
 // Models from everywhere. The .npz is the model's own arrays: choices, offsets, next, probability,
-// action, initial, labels (L, S), state_rewards (R, S), choice_rewards (R, C), and names, a JSON text
-// as bytes. It needs two rooms, mdp and data, and so it is here.
+// action, initial, labels (L, S), state_rewards (R, S), choice_rewards (R, C), and names, a JSON
+// text as bytes. It needs two rooms, mdp and data, and so it is here.
 #include "cli/models.h"
 
 #include <stdlib.h>
@@ -207,7 +207,8 @@ psi_status cli_model_read(cli_call *cli, const char *path, psi_model **out)
     struct stat info;
     *out = NULL;
     if (ends_with(path, ".npz")) return load_npz(cli, path, out);
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return psi_model_read(cli->ctx, path, out);
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return psi_model_read(cli->ctx, path, out);
     psi_run_result *run = NULL;
     psi_status status = psi_run_load(cli->ctx, path, &run);
     if (status == PSI_OK) status = psi_model_from_mdp(cli->ctx, run->model, out);

@@ -106,8 +106,9 @@ psi_status cli_plan(cli_call *cli, int argc, char **argv)
         .name = "plan",
         .arguments = "MODEL",
         .summary = "Finds the value and the best action of every state",
-        .text = "MODEL is a run folder, or a model as psifold quotient takes it. Values of a model\n"
-                "are bounded from both sides: the true one lies between lower and upper.",
+        .text =
+            "MODEL is a run folder, or a model as psifold quotient takes it. Values of a model\n"
+            "are bounded from both sides: the true one lies between lower and upper.",
         .example = "psifold plan run --gamma 0.95",
         .options = options,
         .n_options = CLI_COUNT(options)};

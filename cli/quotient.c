@@ -73,7 +73,8 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
          "write the block of every state as .npy (int32)"},
         {"labels", 0, "A,B", CLI_TEXT, &call.labels,
          "the labels that must be kept apart; default: all but init; '': none"},
-        {"rewards", 0, "A,B", CLI_TEXT, &call.rewards, "the rewards that count: names, all or none"},
+        {"rewards", 0, "A,B", CLI_TEXT, &call.rewards,
+         "the rewards that count: names, all or none"},
         {"tolerance", 0, "T", CLI_REAL, &call.tolerance,
          "numbers in one cell of this width are equal; 0: exact"},
         {"action-identity", 0, NULL, CLI_FLAG, &call.action_identity,
@@ -85,8 +86,10 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
         .summary = "Folds a finite model into the fewest states, exactly",
         .text =
             "MODEL is a Storm .drn, a .umb, a PRISM .tra (with .lab, .srew and .trew beside it),\n"
-            "Gymnasium's P as .json, an .npz of psifold, or a run folder. Two states come together\n"
-            "if their labels and rewards agree and every choice of one has its equal in the other:\n"
+            "Gymnasium's P as .json, an .npz of psifold, or a run folder. Two states come "
+            "together\n"
+            "if their labels and rewards agree and every choice of one has its equal in the "
+            "other:\n"
             "the same action, rewards, and probability of entering each block.\n"
             "With a tolerance the result need not be the coarsest: being close is not transitive,\n"
             "sharing a cell is. The defect says how far states really are from their block.",
@@ -109,12 +112,10 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
     how.ignore_actions = !call.action_identity;
     const clock_t before = clock();
     TRY(psi_quotient_find(cli->ctx, model, &how, &found));
-    TRY(cli_set(cli, "processor_seconds",
-                json_real((double)(clock() - before) / CLOCKS_PER_SEC)));
+    TRY(cli_set(cli, "processor_seconds", json_real((double)(clock() - before) / CLOCKS_PER_SEC)));
     if (call.output) TRY(cli_model_write(cli, found->model, call.output));
     if (call.blocks) {
-        const psi_array array = {
-            NULL, PSI_INT32, {1, {model->n_states}}, found->partition->label};
+        const psi_array array = {NULL, PSI_INT32, {1, {model->n_states}}, found->partition->label};
         TRY(psi_arrays_save(cli->ctx, call.blocks, &array, 1));
     }
     print_result(cli, arguments[0], model, &call, found);

@@ -1,5 +1,5 @@
-// Folds a finite model: a walk on a 5 × 5 grid in which only the column matters, so that five states
-// are enough. Its quotient can be planned on, and written for Storm.
+// Folds a finite model: a walk on a 5 × 5 grid in which only the column matters, so that five
+// states are enough. Its quotient can be planned on, and written for Storm.
 #include <psifold/psifold.h>
 
 #include <stdio.h>

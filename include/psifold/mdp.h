@@ -356,11 +356,11 @@ typedef struct psi_model_label {
 typedef struct psi_model {
     size_t n_states, n_choices, n_transitions; // S, C, m
     bool chain;                                // a Markov chain (DTMC): nobody chooses
-    uint64_t *choices;                         // (S + 1) choices of s: choices[s] … choices[s + 1]
-    uint64_t *offsets;                         // (C + 1) entries of a choice
-    int32_t *next;                             // (m) 0 … S−1, in any order
-    double *probability;                       // (m) those of a choice sum to 1
-    int32_t *action;                           // (C) 0 … n_actions−1
+    uint64_t *choices;   // (S + 1) choices of s: choices[s] … choices[s + 1]
+    uint64_t *offsets;   // (C + 1) entries of a choice
+    int32_t *next;       // (m) 0 … S−1, in any order
+    double *probability; // (m) those of a choice sum to 1
+    int32_t *action;     // (C) 0 … n_actions−1
     size_t n_actions;
     char **action_names; // (n_actions); NULL: actions are numbers
     uint8_t *initial;    // (S) 0 or 1
@@ -375,12 +375,12 @@ PSI_API psi_status psi_model_new(psi_ctx *ctx, size_t n_states, size_t n_choices
                                  size_t n_transitions, psi_model **out);
 PSI_API void psi_model_free(psi_ctx *ctx, psi_model *model);
 
-// Adds a label, or a reward of states, choices or both: zeros, which the caller fills in. *holds and
-// *out belong to the model; *out is valid until the next one is added.
+// Adds a label, or a reward of states, choices or both: zeros, which the caller fills in. *holds
+// and *out belong to the model; *out is valid until the next one is added.
 PSI_API psi_status psi_model_add_label(psi_ctx *ctx, psi_model *model, const char *name,
                                        uint8_t **holds);
-PSI_API psi_status psi_model_add_reward(psi_ctx *ctx, psi_model *model, const char *name, bool state,
-                                        bool choice, psi_model_reward **out);
+PSI_API psi_status psi_model_add_reward(psi_ctx *ctx, psi_model *model, const char *name,
+                                        bool state, bool choice, psi_model_reward **out);
 
 // PSI_EDATA with a sentence that names the state, unless offsets ascend, next states exist,
 // probabilities are positive and sum to 1 (to 1e-6, as models are written with six digits), rewards
@@ -394,9 +394,9 @@ PSI_API psi_status psi_model_from_mdp(psi_ctx *ctx, const psi_mdp *mdp, psi_mode
 // Reads a model; what it is, is seen from its content: Storm's DRN, UMB (a tar, maybe gzipped), or
 // Gymnasium's P as JSON, {"0": {"0": [[probability, next, reward, terminated], …], …}, …}. A path
 // that ends with .tra is read as PRISM's tables, with .lab, .srew and .trew from beside it. Returns
-// PSI_EFORMAT, with file and line where there are lines, for a file that is none of them or damaged,
-// PSI_EDATA for a model that contradicts itself, PSI_EUNSUPPORTED for continuous time, intervals
-// and partial observation. *out belongs to the caller and passes psi_model_check.
+// PSI_EFORMAT, with file and line where there are lines, for a file that is none of them or
+// damaged, PSI_EDATA for a model that contradicts itself, PSI_EUNSUPPORTED for continuous time,
+// intervals and partial observation. *out belongs to the caller and passes psi_model_check.
 PSI_API psi_status psi_model_read(psi_ctx *ctx, const char *path, psi_model **out);
 
 // Writes it as what path ends with: .drn, .umb, .tra (with .lab, .srew and .trew beside it) or
@@ -430,8 +430,8 @@ typedef struct psi_quotient_result {
 // in which every choice of one has its equal in the other: same action, same rewards, same
 // probability of entering each block. Probabilities are summed exactly, as rational numbers (those
 // that a double stands for: 0.1 is 1/10, 0.333333 and 1.0 / 3 are 1/3), modulo the prime 2^61 − 1,
-// so that the answer depends neither on order nor on threads; signatures are hashed, and compared in
-// full once no hash splits a block any more. O(m log n) for bounded numbers of choices.
+// so that the answer depends neither on order nor on threads; signatures are hashed, and compared
+// in full once no hash splits a block any more. O(m log n) for bounded numbers of choices.
 //
 // With a tolerance, probabilities and rewards (relative to the largest) fall into cells of that
 // width; being closer than a tolerance is no equivalence (a ~ b ~ c does not make a ~ c), sharing a
@@ -457,7 +457,7 @@ PSI_API psi_model_plan_options psi_model_plan_defaults(void);
 typedef struct psi_model_plan {
     size_t n_states;
     double *lower, *upper; // (S) the value lies between them, but for rounding
-    int32_t *choice;       // (S) a choice of the state that attains it, from 0; −1: none is needed
+    int32_t *choice; // (S) a choice of the state that attains it, from 0; −1: none is needed
     size_t sweeps;
     bool converged; // as close as asked for
 } psi_model_plan;

@@ -12,8 +12,8 @@
 psi_status mdp_cover(psi_ctx *ctx, size_t n, size_t n_actions, size_t width, const double *features,
                      const int32_t *group, psi_norm norm, double epsilon, psi_partition **out);
 
-// The same where features are not written down: a projection (n) that never enlarges a distance, and
-// the distance of two states as a function.
+// The same where features are not written down: a projection (n) that never enlarges a distance,
+// and the distance of two states as a function.
 typedef double mdp_distance(void *user, size_t s, size_t t);
 psi_status mdp_cover_by(psi_ctx *ctx, size_t n, const double *projection, const int32_t *group,
                         double epsilon, mdp_distance *distance, void *user, psi_partition **out);

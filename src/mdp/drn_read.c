@@ -42,8 +42,9 @@ static psi_status read_type(drn *d)
     if ((length == 4 && strncmp(word, "DTMC", 4) == 0)) {
         d->model->chain = true;
     } else if (!(length == 3 && strncmp(word, "MDP", 3) == 0)) {
-        return FAIL(scan->ctx, PSI_EUNSUPPORTED, "%s, line %zu: only DTMC and MDP are read, not %.*s",
-                    scan->name, mdp_scan_line(scan), (int)base_min(length, 40), word);
+        return FAIL(scan->ctx, PSI_EUNSUPPORTED,
+                    "%s, line %zu: only DTMC and MDP are read, not %.*s", scan->name,
+                    mdp_scan_line(scan), (int)base_min(length, 40), word);
     }
     d->typed = true;
     return PSI_OK;

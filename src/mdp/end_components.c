@@ -9,7 +9,7 @@ typedef struct search {
     const uint8_t *open;
     const uint8_t *stays;
     int32_t *component;
-    uint32_t *index, *low; // (S) order of discovery, from 1; the earliest that can be reached
+    uint32_t *index, *low;  // (S) order of discovery, from 1; the earliest that can be reached
     uint32_t *stack, *path; // (S) not yet in a component; where the search stands
     uint64_t *at_choice, *at_entry; // (S) what comes next for a state on the path
     uint8_t *on_stack;

@@ -11,7 +11,7 @@ typedef struct planning {
     psi_model_plan_options how;
     psi_model_plan *plan;
     const double *state_reward, *choice_reward; // NULL: none
-    uint8_t *fixed;     // (S) the value is known
+    uint8_t *fixed;                             // (S) the value is known
     int32_t *component; // (S) of end components; NULL: there are none to look after
     uint8_t *stays;     // (C)
     double *best_exit;  // (components)

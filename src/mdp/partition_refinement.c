@@ -1,5 +1,5 @@
-// The coarsest stable partition: passes over all states while most are dirty, then rounds over dirty
-// ones, and, once no hash splits a block any more, one comparison of all signatures in full.
+// The coarsest stable partition: passes over all states while most are dirty, then rounds over
+// dirty ones, and, once no hash splits a block any more, one comparison of all signatures in full.
 #include "mdp/partition_refinement.h"
 
 #include "mdp/refining.h"

@@ -1,5 +1,5 @@
-// PRISM's tables: .tra with "n m" (a chain) or "n c m" (an MDP) above rows "s [c] t p [action]", .lab
-// with numbered labels, .srew and .trew with rewards of states and of transitions.
+// PRISM's tables: .tra with "n m" (a chain) or "n c m" (an MDP) above rows "s [c] t p [action]",
+// .lab with numbered labels, .srew and .trew with rewards of states and of transitions.
 #include "mdp/model_formats.h"
 
 #include "base/checked.h"
@@ -77,8 +77,7 @@ static psi_status open_choice(prism *p, mdp_scan *scan, uint64_t s, uint64_t c)
         return SCAN_FAIL(scan, "choice %llu of state %llu is missing", (unsigned long long)expected,
                          (unsigned long long)s);
     }
-    if (model->n_choices == p->n_choices)
-        return SCAN_FAIL(scan, "more choices than announced");
+    if (model->n_choices == p->n_choices) return SCAN_FAIL(scan, "more choices than announced");
     for (uint64_t t = first ? 0 : p->last_state + 1; t <= s; t++)
         model->choices[t] = model->n_choices;
     model->action[model->n_choices] = (int32_t)c;
@@ -185,8 +184,7 @@ static psi_status read_label_names(prism *p, mdp_scan *scan, int *label, size_t 
         uint8_t *holds;
         mdp_scan_blanks(scan);
         if (mdp_scan_at_end_of_line(scan)) return PSI_OK;
-        if (!mdp_scan_count(scan, &number) || *scan->at != '=' || number != *n ||
-            *n >= MOST_LABELS)
+        if (!mdp_scan_count(scan, &number) || *scan->at != '=' || number != *n || *n >= MOST_LABELS)
             TRY(SCAN_FAIL(scan, "labels are declared as 0=\"name\" 1=\"name\" …"));
         scan->at++;
         const size_t length = mdp_scan_word(scan, &word);

@@ -151,14 +151,14 @@ static psi_status fold(psi_ctx *ctx, folding *f, const psi_quotient_options *opt
     f->out->chain = model->chain;
     fold_transitions(f);
     TRY(base_resize(ctx, f->out->n_transitions, sizeof *f->out->next, &f->out->next));
-    TRY(base_resize(ctx, f->out->n_transitions, sizeof *f->out->probability,
-                    &f->out->probability));
+    TRY(base_resize(ctx, f->out->n_transitions, sizeof *f->out->probability, &f->out->probability));
     TRY(fold_names(ctx, f, options));
 done:
     return status;
 }
 
-// ---- how far states are from their blocks' first ones --------------------------------------------
+// ---- how far states are from their blocks' first ones
+// --------------------------------------------
 
 // The largest difference between the masses of a choice, which stand in sum, and of a choice of the
 // quotient.
@@ -177,8 +177,7 @@ static double choice_distance(const folding *f, uint64_t c, uint64_t d)
     for (size_t r = 0, o = 0; r < model->n_rewards && o < out->n_rewards; r++) {
         if (strcmp(model->rewards[r].name, out->rewards[o].name) != 0) continue;
         if (model->rewards[r].choice)
-            largest = fmax(largest,
-                           fabs(model->rewards[r].choice[c] - out->rewards[o].choice[d]));
+            largest = fmax(largest, fabs(model->rewards[r].choice[c] - out->rewards[o].choice[d]));
         o++;
     }
     return largest;

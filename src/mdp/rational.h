@@ -14,7 +14,8 @@ __extension__ typedef unsigned __int128 mdp_wide;
 // x modulo the prime, for any sum of up to 64 products of residues.
 static inline uint64_t mdp_fold(mdp_wide x)
 {
-    const uint64_t high = (uint64_t)(x >> 61), once = ((uint64_t)x & MDP_PRIME) + (high & MDP_PRIME);
+    const uint64_t high = (uint64_t)(x >> 61),
+                   once = ((uint64_t)x & MDP_PRIME) + (high & MDP_PRIME);
     const uint64_t sum = once + (uint64_t)(x >> 122);
     const uint64_t folded = (sum & MDP_PRIME) + (sum >> 61);
     return folded >= MDP_PRIME ? folded - MDP_PRIME : folded;

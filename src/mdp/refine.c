@@ -44,8 +44,8 @@ static psi_status reward_refinement(psi_ctx *ctx, const psi_mdp *mdp, const int3
                      out);
 }
 
-// ψ(s,a) = e_c(s) + γ Fᵀ p(·|s,a), never written down: p is sparse, and a distance needs only the rows
-// of F for the blocks that two states enter with different probabilities.
+// ψ(s,a) = e_c(s) + γ Fᵀ p(·|s,a), never written down: p is sparse, and a distance needs only the
+// rows of F for the blocks that two states enter with different probabilities.
 typedef struct sparse_features {
     const psi_partition *c;
     const psi_lsfm *lsfm;
@@ -87,8 +87,8 @@ static double action_distance(sparse_features *f, size_t s, size_t t, size_t a)
     }
     if (!differs) return 0.0;
     const int n = (int)f->c->n_blocks;
-    const double norm = f->norm == PSI_L1 ? cblas_dasum(n, f->difference, 1)
-                                          : cblas_dnrm2(n, f->difference, 1);
+    const double norm =
+        f->norm == PSI_L1 ? cblas_dasum(n, f->difference, 1) : cblas_dnrm2(n, f->difference, 1);
     memset(f->difference, 0, f->c->n_blocks * sizeof *f->difference);
     return norm;
 }
@@ -141,10 +141,8 @@ static psi_status successor_feature_refinement(psi_ctx *ctx, const psi_mdp *mdp,
     psi_mdp *latent = NULL;
     psi_lsfm *lsfm = NULL;
     double *projection = NULL;
-    sparse_features f = {.c = c,
-                         .n_actions = mdp->n_actions,
-                         .gamma = options->gamma,
-                         .norm = options->norm};
+    sparse_features f = {
+        .c = c, .n_actions = mdp->n_actions, .gamma = options->gamma, .norm = options->norm};
     *out = NULL;
     TRY(psi_quotient(ctx, mdp, c, &latent, NULL));
     TRY(psi_lsfm_new(ctx, latent, options->gamma, &lsfm));

@@ -22,8 +22,8 @@ typedef struct mdp_shard {
     mdp_form form, other; // for signing and comparing
     mdp_intern table;
     size_t room;
-    uint32_t *of_block, *count, *name; // (room) per group
-    uint64_t *sig;                     // (room)
+    uint32_t *of_block, *count, *name;             // (room) per group
+    uint64_t *sig;                                 // (room)
     size_t begin, n_dirty, n_moved, n_clean_moved; // of the slice: from begin in work; in fresh
     size_t reach;                                  // transitions into those that moved
     bool differs;
@@ -52,14 +52,14 @@ typedef struct mdp_refining {
     uint32_t *place;   // (n) where a state stands there; in a pass: the block of what is in work
     uint32_t *work;    // (n) states to be signed; in a pass: then those that moved
     uint64_t *key;     // (n) in a pass: what is looked at of their signatures
-    uint32_t *scratch;    // (n)
-    uint32_t *left;       // (n) clean states of a block with dirty ones; 0 but while a pass names them
+    uint32_t *scratch; // (n)
+    uint32_t *left;    // (n) clean states of a block with dirty ones; 0 but while a pass names them
     uint32_t *clean_name; // (n) what these are called then
     uint32_t *queue;      // (n) blocks with dirty states
     uint32_t *fresh;      // (n) blocks that got a name in this round …
     uint32_t *parent;     // (n) … and those they were part of
     size_t n_queue, n_fresh, n_dirty;
-    bool clean_moves;  // some block's clean states are not its largest part
+    bool clean_moves;   // some block's clean states are not its largest part
     uint64_t *sources;  // (n + 1) the states that lead to s: source[sources[s]] …
     mdp_source *source; // (m)
     size_t bytes;

@@ -1,6 +1,6 @@
-// Passes over all states, in the order of their numbers: while many are dirty, this is kinder to the
-// caches than lists. Every step is shared by all threads. Groups of equal signature are found by
-// giving each thread the signatures that fall to it.
+// Passes over all states, in the order of their numbers: while many are dirty, this is kinder to
+// the caches than lists. Every step is shared by all threads. Groups of equal signature are found
+// by giving each thread the signatures that fall to it.
 #include "mdp/refining.h"
 
 #include "base/checked.h"
@@ -33,7 +33,8 @@ static void sign_task(void *argument, int thread, int threads)
             const uint32_t b = r->block[s];
             r->flag[s] = 0;
             if (r->blocks[b].end - r->blocks[b].begin > 1) { // else alone, whatever it looks like
-                if (!r->signing->linear) r->sig[s] = mdp_signature(r->signing, r->block, s, &own->form);
+                if (!r->signing->linear)
+                    r->sig[s] = mdp_signature(r->signing, r->block, s, &own->form);
                 r->work[begin + n] = (uint32_t)s;
                 r->place[begin + n] = b;
                 r->key[begin + n++] = mdp_key(r, (uint32_t)s);
@@ -50,8 +51,9 @@ static void sign_task(void *argument, int thread, int threads)
 static size_t shard_of(const mdp_refining *r, uint64_t sig)
 {
     // the low bits place a signature in a table, and few of them may be kept: mix once more
-    return r->threads == 1 ? 0 : (size_t)((sig * UINT64_C(0xC2B2AE3D27D4EB4F) >> 40) %
-                                          (uint64_t)r->threads);
+    return r->threads == 1
+               ? 0
+               : (size_t)((sig * UINT64_C(0xC2B2AE3D27D4EB4F) >> 40) % (uint64_t)r->threads);
 }
 
 static psi_status add_group(mdp_refining *r, mdp_shard *shard, uint32_t group, uint32_t block,
@@ -102,16 +104,15 @@ static void group_task(void *argument, int thread, int threads)
                 __builtin_prefetch(
                     &shard->table.slots[mdp_intern_place(&shard->table, r->place[at], r->key[at])]);
             }
-            if (shard_of(r, r->key[i]) == (size_t)thread)
-                shard->status = group_state(r, shard, i);
+            if (shard_of(r, r->key[i]) == (size_t)thread) shard->status = group_state(r, shard, i);
         }
     }
 }
 
 // ---- naming -------------------------------------------------------------------------------------
 
-// To find clean states takes a look at all states, and is not done for a few: a pass may move so many
-// more than it had to, which is less than it costs anyway. Rounds are exact in this.
+// To find clean states takes a look at all states, and is not done for a few: a pass may move so
+// many more than it had to, which is less than it costs anyway. Rounds are exact in this.
 static void keep_clean(const mdp_refining *r, uint32_t *holder)
 {
     for (int t = 0; t < r->threads; t++) {
@@ -222,7 +223,8 @@ static void add_to(uint64_t *sig, uint64_t change, bool shared)
     }
     uint64_t before = __atomic_load_n(sig, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(sig, &before, mdp_plus(before, change), true,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
 }
 
 // Flags what leads to s, which went from one block to another, and keeps its signatures right.

@@ -128,7 +128,8 @@ static void sort_few(mdp_refining *r, uint32_t begin, uint32_t end, uint64_t fir
         const uint32_t s = state[i];
         const uint64_t key = mdp_key(r, s) - first;
         uint32_t at = i;
-        for (; at > begin && mdp_key(r, state[at - 1]) - first > key; at--) state[at] = state[at - 1];
+        for (; at > begin && mdp_key(r, state[at - 1]) - first > key; at--)
+            state[at] = state[at - 1];
         state[at] = s;
     }
     for (uint32_t i = begin; i < end; i++) r->place[state[i]] = i;
@@ -194,7 +195,8 @@ static psi_status split(mdp_refining *r, uint32_t b)
     }
     // the first part: the clean states, with those that are like them
     uint32_t first_end = dirty;
-    if (!has_clean || mdp_key(r, r->state[dirty]) == clean_sig) first_end = end_of_run(r, dirty, end);
+    if (!has_clean || mdp_key(r, r->state[dirty]) == clean_sig)
+        first_end = end_of_run(r, dirty, end);
     const uint64_t first_sig = has_clean ? clean_sig : mdp_key(r, r->state[dirty]);
     uint32_t keep_begin = begin, keep_end = first_end;
     uint64_t keep_sig = first_sig;

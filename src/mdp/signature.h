@@ -65,9 +65,9 @@ static inline uint64_t mdp_kind_weight(const mdp_signing *signing, uint32_t kind
     return mdp_mix(kind * UINT64_C(0xD1B54A32D192ED03) ^ signing->salt) >> 3;
 }
 
-// The hash of a state's signature. A linear one is Σ_c u(kind_c) · (Σ_i p_i · w(block_i) + w'): if a
-// successor goes from block b to b', it changes by u · p · (w(b') − w(b)), and nothing else of the
-// state has to be looked at. form is used only where the hash is not linear.
+// The hash of a state's signature. A linear one is Σ_c u(kind_c) · (Σ_i p_i · w(block_i) + w'): if
+// a successor goes from block b to b', it changes by u · p · (w(b') − w(b)), and nothing else of
+// the state has to be looked at. form is used only where the hash is not linear.
 uint64_t mdp_signature(const mdp_signing *signing, const uint32_t *block, size_t state,
                        mdp_form *form);
 

@@ -1,5 +1,5 @@
-// Everything that refinement compares, as integers: masses of transitions, kinds of choices, classes
-// of states. Done once, before the first round.
+// Everything that refinement compares, as integers: masses of transitions, kinds of choices,
+// classes of states. Done once, before the first round.
 #include "mdp/signature.h"
 
 #include "base/checked.h"
@@ -55,7 +55,8 @@ static psi_status check_words(psi_ctx *ctx, const psi_model *model, const char *
 // ---- masses -------------------------------------------------------------------------------------
 
 // The masses of a choice as fractions whose sum is exactly 1.
-static void choice_residues(const double *probability, size_t n, mdp_residues *known, uint64_t *mass)
+static void choice_residues(const double *probability, size_t n, mdp_residues *known,
+                            uint64_t *mass)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -142,8 +143,8 @@ static psi_status find_kinds(psi_ctx *ctx, mdp_signing *signing,
     return PSI_OK;
 }
 
-// Which of 64 chosen labels hold in a state, as bits. "init" stands before the others and counts only
-// if it is named: where a model starts is no property of what happens next.
+// Which of 64 chosen labels hold in a state, as bits. "init" stands before the others and counts
+// only if it is named: where a model starts is no property of what happens next.
 static uint64_t label_bits(const psi_model *model, const psi_quotient_options *options,
                            size_t first, const uint8_t **holds)
 {
@@ -236,8 +237,7 @@ psi_status mdp_signing_new(psi_ctx *ctx, const psi_model *model,
 {
     psi_status status = PSI_OK;
     mdp_intern table = {0};
-    *out = (mdp_signing){.model = model, .salt = 1, .keep = UINT64_MAX,
-                         .round_share = ROUND_SHARE};
+    *out = (mdp_signing){.model = model, .salt = 1, .keep = UINT64_MAX, .round_share = ROUND_SHARE};
     TRY(check(ctx, model, options));
     if (options->hash_bits > 0) out->keep >>= 64 - options->hash_bits;
     if (options->tolerance > 0.0) out->cell = (uint64_t)fmax(1.0, rint(options->tolerance * UNIT));

@@ -159,9 +159,8 @@ static psi_status check_state(psi_ctx *ctx, const psi_model *m, size_t s)
                            : PSI_EDATA;
             }
             if (!(m->probability[i] > 0.0)) {
-                return ctx ? FAIL(ctx, PSI_EDATA,
-                                  "choice %zu of state %zu has a probability of %g", number, s,
-                                  m->probability[i])
+                return ctx ? FAIL(ctx, PSI_EDATA, "choice %zu of state %zu has a probability of %g",
+                                  number, s, m->probability[i])
                            : PSI_EDATA;
             }
             sum += m->probability[i];
@@ -240,14 +239,14 @@ psi_status psi_model_from_mdp(psi_ctx *ctx, const psi_mdp *mdp, psi_model **out)
     size_t n_choices = 0;
     *out = NULL;
     TRY(psi_mdp_check(ctx, mdp, false));
-    for (size_t row = 0; row < n_rows; row++) n_choices += mdp->offsets[row] < mdp->offsets[row + 1];
+    for (size_t row = 0; row < n_rows; row++)
+        n_choices += mdp->offsets[row] < mdp->offsets[row + 1];
     TRY(psi_model_new(ctx, mdp->n_states, n_choices, mdp->offsets[n_rows], &model));
     model->n_actions = mdp->n_actions;
     TRY(mdp_model_add_reward(ctx, model, "reward", 6, false, true, &reward));
     TRY(mdp_model_add_label(ctx, model, "terminal", 8, &terminal));
     memcpy(model->next, mdp->next, model->n_transitions * sizeof *model->next);
-    memcpy(model->probability, mdp->probability,
-           model->n_transitions * sizeof *model->probability);
+    memcpy(model->probability, mdp->probability, model->n_transitions * sizeof *model->probability);
     uint64_t c = 0;
     model->choices[0] = model->offsets[0] = 0;
     for (size_t s = 0; s < mdp->n_states; s++) {

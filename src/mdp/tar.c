@@ -1,4 +1,5 @@
-// Headers of 512 bytes with numbers in octal, data in multiples of 512, two empty blocks at the end.
+// Headers of 512 bytes with numbers in octal, data in multiples of 512, two empty blocks at the
+// end.
 #include "mdp/tar.h"
 
 #include "base/checked.h"
@@ -23,7 +24,8 @@ static bool read_number(const char *field, size_t length, uint64_t *out)
     }
     size_t i = 0;
     while (i < length && at[i] == ' ') i++;
-    for (; i < length && at[i] >= '0' && at[i] <= '7'; i++) *out = *out * 8 + (uint64_t)(at[i] - '0');
+    for (; i < length && at[i] >= '0' && at[i] <= '7'; i++)
+        *out = *out * 8 + (uint64_t)(at[i] - '0');
     return i == length || at[i] == '\0' || at[i] == ' ';
 }
 

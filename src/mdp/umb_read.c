@@ -363,9 +363,8 @@ psi_status mdp_read_umb(psi_ctx *ctx, const char *name, const char *bytes, size_
     }
     TRY(read_index(&u));
     TRY(psi_model_new(ctx, u.n_states, u.n_choices, u.n_branches, &u.model));
-    u.model->chain =
-        json_integer_value(json_object_get(json_object_get(u.index, "transition-system"),
-                                           "#players")) == 0;
+    u.model->chain = json_integer_value(json_object_get(
+                         json_object_get(u.index, "transition-system"), "#players")) == 0;
     TRY(read_branches(&u));
     TRY(read_actions(&u));
     TRY(read_labels(&u));

@@ -51,8 +51,9 @@ static json_t *annotations(const psi_model *model)
     for (size_t r = 0; r < model->n_rewards; r++) {
         const psi_model_reward *reward = &model->rewards[r];
         id_of(id, 'r', r);
-        json_object_set_new(rewards, id, annotation(reward->name, "double", 64,
-                                                    reward->state != NULL, reward->choice != NULL));
+        json_object_set_new(
+            rewards, id,
+            annotation(reward->name, "double", 64, reward->state != NULL, reward->choice != NULL));
     }
     return json_pack("{s:o, s:o}", "aps", labels, "rewards", rewards);
 }

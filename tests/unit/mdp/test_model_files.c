@@ -122,14 +122,16 @@ static void test_bad_texts(void **state)
         {DRN "state 0 [0]\n\taction 0 [0]\n\t\t1 : 1\n", PSI_EFORMAT,
          "2 states are announced, 1 are there"},
         {DRN "state 0 [0, 1]\n", PSI_EFORMAT, "more than the 1 declared rewards"},
-        {DRN "state 0 [0]\n\taction 0 [0]\n\t\t1 : x\n", PSI_EFORMAT, "a number is expected at 'x'"},
+        {DRN "state 0 [0]\n\taction 0 [0]\n\t\t1 : x\n", PSI_EFORMAT,
+         "a number is expected at 'x'"},
         {DRN "state 0 [0]\n\t\t1 : 1\n", PSI_EFORMAT, "before the first action of its state"},
         {DRN "state 0 [0]\n\taction 0 [0]\n\t\t1 : nan\n", PSI_EFORMAT, "a number is expected"},
         {"@type: MDP\n@nr_states\n1000000000000\n@model\n", PSI_EFORMAT,
          "1000000000000 states are announced in a file of 5 lines"},
         {"@type: CTMC\n@nr_states\n1\n@model\n", PSI_EUNSUPPORTED, "only DTMC and MDP"},
         {"@type: DTMC\n@nr_states\n1\n@model\nstate 0 !2 init\n", PSI_EUNSUPPORTED, "exit rates"},
-        {"@type: DTMC\n@nr_states\n1\n@model\nstate 0\n\taction 0\n\t\t0 : 1\n\taction 1\n\t\t0 : 1",
+        {"@type: DTMC\n@nr_states\n1\n@model\nstate 0\n\taction 0\n\t\t0 : 1\n\taction 1\n\t\t0 : "
+         "1",
          PSI_EDATA, "of a Markov chain has 2 choices"},
         {"@type: MDP\n", PSI_EFORMAT, "ends before @model"},
         {"{\"0\": {\"0\": [[1.0, 0, 0.0, false]]}, \"0\": {}}", PSI_EFORMAT,
@@ -212,7 +214,8 @@ static void test_bad_umb(void **state)
     psi_ctx_free(ctx);
 }
 
-// Ends: a state entered by ends only is terminal; one entered both ways gets an extra one beside it.
+// Ends: a state entered by ends only is terminal; one entered both ways gets an extra one beside
+// it.
 static void test_gymnasium_ends(void **state)
 {
     (void)state;

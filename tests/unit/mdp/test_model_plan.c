@@ -41,8 +41,7 @@ static void test_ruin(void **state)
         assert_ok(ctx, psi_model_plan_find(ctx, model, &how, &plan));
         assert_true(plan->converged);
         for (int s = 0; s < 11; s++) {
-            const double truth =
-                p == 0.5 ? s / 10.0 : (pow(odds, s) - 1.0) / (pow(odds, 10) - 1.0);
+            const double truth = p == 0.5 ? s / 10.0 : (pow(odds, s) - 1.0) / (pow(odds, 10) - 1.0);
             assert_true(plan->lower[s] <= truth + 1e-12 && truth <= plan->upper[s] + 1e-12);
             assert_true(plan->upper[s] - plan->lower[s] <= 1e-6);
         }
@@ -52,8 +51,8 @@ static void test_ruin(void **state)
     psi_ctx_free(ctx);
 }
 
-// States 0 and 1 can stay with each other for ever; 0 may gamble for 2 with probability .3, 1 for .7.
-// From above, values that stay would never come down without looking for ways out.
+// States 0 and 1 can stay with each other for ever; 0 may gamble for 2 with probability .3, 1 for
+// .7. From above, values that stay would never come down without looking for ways out.
 static void test_end_component(void **state)
 {
     (void)state;

@@ -434,9 +434,12 @@ static void test_faults_everywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_chain),       cmocka_unit_test(test_tolerance),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_fractions),
+        cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_fractions),
         cmocka_unit_test(test_faults_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
