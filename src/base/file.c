@@ -91,7 +91,7 @@ static int lock_folder(const char *path)
 
 // Removes what processes that died while they wrote this target have left. Where the file system
 // knows no locks, nobody can be known to be dead, and nothing is removed.
-static psi_status remove_abandoned(psi_ctx *ctx, const char *target)
+psi_status base_remove_abandoned(psi_ctx *ctx, const char *target)
 {
     psi_status status = PSI_OK;
     char *folder = NULL, *path = NULL;
@@ -144,7 +144,7 @@ psi_status base_remove_whole(psi_ctx *ctx, const char *path)
 {
     psi_status status = PSI_OK;
     char *aside = NULL, *digits;
-    TRY(remove_abandoned(ctx, path));
+    TRY(base_remove_abandoned(ctx, path));
     TRY(start_name(ctx, path, &aside, &digits));
     TRY(choose_name(ctx, path, digits));
     if (rename(path, aside) == 0) {
@@ -227,7 +227,7 @@ psi_status base_output_open(psi_ctx *ctx, const char *path, base_output_kind kin
         output->target[n - 1] = '\0';
     }
     TRY(check_target(ctx, output->target, kind, replace));
-    TRY(remove_abandoned(ctx, output->target));
+    TRY(base_remove_abandoned(ctx, output->target));
     TRY(make_temporary(output));
     TRY(base_join(ctx, output->folder, last_name(output->target), &output->temporary));
     if (kind == BASE_FOLDER) {

@@ -64,6 +64,9 @@ void base_remove(const char *path);
 // such call for the same path removes what a process that was killed has left.
 psi_status base_remove_whole(psi_ctx *ctx, const char *path);
 
+// Removes what processes that died while they wrote or removed this path have left.
+psi_status base_remove_abandoned(psi_ctx *ctx, const char *path);
+
 // "folder/name" in memory that belongs to the caller.
 psi_status base_join(psi_ctx *ctx, const char *folder, const char *name, char **out);
 

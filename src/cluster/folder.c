@@ -299,6 +299,19 @@ done:
     return status;
 }
 
+// What an interruption at the very end has left beside a run that is whole.
+static psi_status tidy_up(const psi_run *run)
+{
+    psi_status status = PSI_OK;
+    char *place = NULL;
+    TRY(base_join(run->ctx, run->folder, "manifest.json", &place));
+    TRY(base_remove_abandoned(run->ctx, place));
+    TRY(base_remove_abandoned(run->ctx, run->checkpoint));
+done:
+    base_free(run->ctx, place);
+    return status;
+}
+
 psi_status psi_run_resume(psi_ctx *ctx, const char *folder, psi_run **out)
 {
     psi_status status = PSI_OK;
@@ -311,6 +324,7 @@ psi_status psi_run_resume(psi_ctx *ctx, const char *folder, psi_run **out)
         run->resumed = true;
         run->finished = found.ready || !found.checkpoint;
         if (found.ready) TRY(cluster_folder_publish(run));
+        if (run->finished) TRY(tidy_up(run));
     } else {
         if (found.foreign) status = refuse_foreign(run);
         if (status != PSI_OK) goto done;
