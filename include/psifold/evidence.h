@@ -40,6 +40,8 @@ typedef struct psi_grouping {
     int32_t *group; // (n_nodes) of every leaf; −1: it mixes groups, or nothing followed it; nodes
                     // that are no leaf have −1, too
     float *margin;  // (n_nodes) nats by which a leaf's cell fits its group better than the next one
+    float *same;    // (n_nodes) nats by which all that followed a node, whose leaves are in one
+                    // group, is more probable by the law of the rest of the group than by its own
     size_t n_families, n_outcomes;
     uint32_t *family; // (n_families + 1) as in the draws
     double *counts;   // (n_groups, n_outcomes)

@@ -20,7 +20,7 @@ enum { MOST_TURNS = 6 };                        // of smoothing and grouping
 static const double SETTLED = 1e-4;
 
 // log-likelihood of a label that no look nearby has.
-static const float UNLIKE = -9.2f; // one in 10,000
+static const float UNLIKE = -9.2f; // one in 10,000; with one in 10⁹ looks are never overruled
 
 typedef struct refining {
     psi_ctx *ctx;
@@ -50,8 +50,8 @@ static psi_status draw(refining *run, psi_draws *out)
     const size_t wide = base_max(k, rewards->n); // outcomes of a family, before they are numbered
     size_t n = 0, cells;
     if (!base_mul(2 * actions, wide, &cells) || cells > UINT32_MAX / 2) {
-        return FAIL(run->ctx, PSI_ELIMIT, "%zu latent states and %zu actions are too many", k,
-                    actions);
+        return FAIL(run->ctx, PSI_ELIMIT, "%zu actions with %zu latent states are too many", actions,
+                    k);
     }
     if (cells > run->room) {
         TRY(base_resize(run->ctx, cells, sizeof *run->number, &run->number));

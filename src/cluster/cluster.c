@@ -31,7 +31,6 @@ static const double CLEARLY = 0.8;    // clearly less is less than this much of 
 static const double BY_CHANCE = 0.25; // of what may be hidden: seems to be where nothing is
 enum { MOST_ACTIONS = 1024 };         // with a head for each
 enum { FEWEST_VISITS = 4 };           // of a distinct observation, on average, to be one of a table
-static const double LOOKS_FAIL = 0.01; // share of the transitions about which the past tells more
 
 typedef struct clustering_run {
     psi_ctx *ctx;
@@ -219,8 +218,7 @@ done:
 
 static bool is_polished(const clustering_run *run)
 {
-    return run->options->method == PSI_METHOD_SUCCESSOR_FEATURES && run->options->smooth &&
-           strcmp(run->approximator.name, "table") != 0;
+    return run->options->smooth && strcmp(run->approximator.name, "table") != 0;
 }
 
 // Every how manieth episode refinements look at. What is hidden may be too rare for so few: where
@@ -415,7 +413,7 @@ static psi_status find_representation(clustering_run *run)
     cluster_fit *fit = NULL;
     if (!from) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_REPRESENTATION);
-    if (!options->fine_tune && !options->paper) {
+    if (!options->fine_tune && !options->paper && run->approximator.self) {
         TRY(cluster_fit_states(run->ctx, &run->problem, &run->approximator, result->labels,
                                result->n_latent, seed_of(run, SEED_REPRESENTATION, 0),
                                "training the representation", &fit));
@@ -468,6 +466,7 @@ static psi_status find_by_successor_features(clustering_run *run)
     }
     TRY(find_latent_states(run));
     TRY(describe(run));
+    if (!options->paper) TRY(cluster_judge_labels(run->ctx, &run->problem, run->result));
 done:
     return status;
 }
@@ -477,8 +476,8 @@ static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     psi_clustering *result = run->result;
-    result->has_heads = options->run && options->heads && run->trunk && !options->paper &&
-                        options->method == PSI_METHOD_SUCCESSOR_FEATURES;
+    result->has_heads = options->run && options->heads && run->approximator.self && run->trunk &&
+                        !options->paper;
     if (!result->has_heads) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
     const psi_status status =
@@ -622,35 +621,17 @@ done:
     return status;
 }
 
-// Looks as they are; where they are not enough, those that a network has learnt to see.
-static psi_status compare_looks(clustering_run *run)
+// Vectors are compared as they are. A network that tells the latent states apart is made afterwards.
+static psi_status compare_vectors(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    const psi_approximator kind = run->options->approximator;
     size_t width;
-    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
-                           kind == PSI_APPROXIMATOR_MLP, &run->inputs));
-    const psi_net_kind net = kind == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18
-                             : run->inputs.is_image            ? PSI_NET_CNN
-                                                               : PSI_NET_MLP;
-    if (net == PSI_NET_MLP) {
-        set_network_options(run, net);
-        TRY(copy_vectors(run, &width));
-        TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
-        TRY(group_looks(run));
-        if (run->result->past < LOOKS_FAIL) {
-            TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
-                                          &run->trunk));
-            goto done;
-        }
-        forget_looks(run);
-    }
-    TRY(use_heads(run, net));
-    width = cluster_network_n_features(&run->approximator);
-    TRY(base_alloc(run->ctx, run->problem.n_rows, width * sizeof *run->vectors, &run->vectors));
-    TRY(cluster_network_copy_features(run->ctx, &run->approximator, run->vectors));
+    set_network_options(run, PSI_NET_MLP);
+    TRY(copy_vectors(run, &width));
     TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
     TRY(group_looks(run));
+    TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
+                                  &run->trunk));
 done:
     return status;
 }
@@ -679,6 +660,8 @@ done:
     return status;
 }
 
+// Tables and vectors. Images whose pixels hardly repeat say little by their looks: features have to
+// be learnt, and they are refined by successor features.
 static psi_status find_by_evidence(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -691,7 +674,17 @@ static psi_status find_by_evidence(clustering_run *run)
     if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
         TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
     }
-    TRY(table ? group_looks(run) : compare_looks(run));
+    if (!table) {
+        TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
+                               kind == PSI_APPROXIMATOR_MLP, &run->inputs));
+        if (run->inputs.is_image) {
+            cluster_inputs_free(run->ctx, &run->inputs);
+            run->inputs = (cluster_inputs){0};
+            status = find_by_successor_features(run);
+            goto done;
+        }
+    }
+    TRY(table ? group_looks(run) : compare_vectors(run));
     result->labels = found->labels;
     result->confidence = found->confidence;
     result->steps = found->steps;

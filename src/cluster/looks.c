@@ -312,15 +312,46 @@ done:
     return status;
 }
 
+// The smallest branch around a row that has a few dozen others.
+static int32_t branch_of(const cluster_looks *looks, uint64_t row)
+{
+    enum { BRANCH = 48 };
+    int32_t v = looks->leaf[row];
+    while (looks->end[v] - looks->begin[v] < BRANCH && looks->parent[v] >= 0) v = looks->parent[v];
+    return v;
+}
+
+size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+                             uint64_t nearest[LOOKS_NEAREST])
+{
+    const int32_t v = branch_of(looks, row);
+    const size_t width = looks->width;
+    float distance[LOOKS_NEAREST];
+    size_t n = 0;
+    for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
+        const uint64_t other = looks->row[i];
+        if (other == row || (labels && labels[other] < 0)) continue;
+        const float *x = looks->vectors + row * width, *y = looks->vectors + other * width;
+        float d = 0.0f;
+        for (size_t w = 0; w < width; w++) d += (x[w] - y[w]) * (x[w] - y[w]);
+        if (n == LOOKS_NEAREST && d >= distance[LOOKS_NEAREST - 1]) continue;
+        size_t at = n < LOOKS_NEAREST ? n++ : LOOKS_NEAREST - 1;
+        for (; at > 0 && distance[at - 1] > d; at--) {
+            distance[at] = distance[at - 1];
+            nearest[at] = nearest[at - 1];
+        }
+        distance[at] = d;
+        nearest[at] = other;
+    }
+    return n;
+}
+
 size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
                           int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS])
 {
-    enum { BRANCH = 48, VOTERS = 9 };
-    const size_t width = looks->width;
-    int32_t v = looks->leaf[row], nearest[VOTERS];
-    float distance[VOTERS];
-    size_t voters = 0, n = 0;
-    while (looks->end[v] - looks->begin[v] < BRANCH && looks->parent[v] >= 0) v = looks->parent[v];
+    const int32_t v = branch_of(looks, row);
+    uint64_t nearest[LOOKS_NEAREST];
+    size_t n = 0;
     bool agree = labels[row] >= 0;
     for (uint64_t i = looks->begin[v]; agree && i < looks->end[v]; i++) {
         agree = labels[looks->row[i]] == labels[row];
@@ -330,21 +361,7 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uin
         share[0] = 1.0f;
         return 1;
     }
-    for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
-        const uint64_t other = looks->row[i];
-        if (other == row || labels[other] < 0) continue;
-        const float *x = looks->vectors + row * width, *y = looks->vectors + other * width;
-        float d = 0.0f;
-        for (size_t w = 0; w < width; w++) d += (x[w] - y[w]) * (x[w] - y[w]);
-        if (voters == VOTERS && d >= distance[VOTERS - 1]) continue;
-        size_t at = voters < VOTERS ? voters++ : VOTERS - 1;
-        for (; at > 0 && distance[at - 1] > d; at--) {
-            distance[at] = distance[at - 1];
-            nearest[at] = nearest[at - 1];
-        }
-        distance[at] = d;
-        nearest[at] = labels[other];
-    }
+    const size_t voters = cluster_looks_nearest(looks, labels, row, nearest);
     const float own = labels[row] >= 0 ? 0.5f : 0.0f; // the label of its cell has half of the votes
     if (labels[row] >= 0) {
         label[n] = labels[row];
@@ -352,10 +369,10 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uin
     }
     for (size_t i = 0; i < voters; i++) { // those nearest first; labels beyond the last are left out
         size_t k = 0;
-        while (k < n && label[k] != nearest[i]) k++;
+        while (k < n && label[k] != labels[nearest[i]]) k++;
         if (k == n && n == LOOKS_LABELS) continue;
         if (k == n) {
-            label[n] = nearest[i];
+            label[n] = labels[nearest[i]];
             share[n++] = 0.0f;
         }
         share[k] += (1.0f - own) / (float)voters;

@@ -38,6 +38,11 @@ enum { LOOKS_LABELS = 4 };
 size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
                           int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);
 
+// The rows that look most like a row, on its branch: up to LOOKS_NEAREST, nearest first.
+enum { LOOKS_NEAREST = 9 };
+size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+                             uint64_t nearest[LOOKS_NEAREST]); // labels: none that is −1; or NULL
+
 void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks);
 
 #endif

@@ -365,7 +365,9 @@ psi_status cluster_network_new_trunk(psi_ctx *ctx, const cluster_problem *proble
                                      const cluster_inputs *inputs, const network_options *options,
                                      psi_net **out)
 {
-    const psi_net_spec spec = trunk_spec(problem, inputs, options);
+    psi_net_spec spec = trunk_spec(problem, inputs, options);
+    spec.n_actions = 1; // its heads are never asked
+    spec.n_classes = 2;
     return psi_net_new(ctx, &spec, options->seed, out);
 }
 
@@ -376,8 +378,9 @@ psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *proble
     psi_status status = PSI_OK;
     psi_net *trunk = NULL;
     trunk_losses losses;
+    const psi_net_spec spec = trunk_spec(problem, inputs, options);
     *out = NULL;
-    TRY(cluster_network_new_trunk(ctx, problem, inputs, options, &trunk));
+    TRY(psi_net_new(ctx, &spec, options->seed, &trunk));
     TRY(cluster_trunk_train(ctx, problem, inputs, &options->trunk, trunk, &losses));
     *out = trunk;
     trunk = NULL;
@@ -410,28 +413,6 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
     state = NULL;
 done:
     network_free(state, ctx);
-    return status;
-}
-
-size_t cluster_network_n_features(const cluster_approximator *approximator)
-{
-    const network_state *state = approximator->self;
-    return state->cache.d;
-}
-
-psi_status cluster_network_copy_features(psi_ctx *ctx, const cluster_approximator *approximator,
-                                         float *out)
-{
-    psi_status status = PSI_OK;
-    const network_state *state = approximator->self;
-    uint64_t rows[PREDICT_ROWS];
-    for (size_t begin = 0; begin < state->cache.n; begin += PREDICT_ROWS) {
-        const size_t n = base_min(PREDICT_ROWS, state->cache.n - begin);
-        for (size_t i = 0; i < n; i++) rows[i] = begin + i;
-        TRY(base_cancelled(ctx));
-        cluster_features_gather(ctx, &state->cache, rows, n, out + begin * state->cache.d);
-    }
-done:
     return status;
 }
 

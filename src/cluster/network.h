@@ -24,7 +24,7 @@ psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *proble
                                      cluster_inputs *inputs, const network_options *options,
                                      psi_net **out);
 
-// The same network, untrained.
+// The same network, untrained, to be trained with other heads.
 psi_status cluster_network_new_trunk(psi_ctx *ctx, const cluster_problem *problem,
                                      const cluster_inputs *inputs, const network_options *options,
                                      psi_net **out);
@@ -34,11 +34,6 @@ psi_status cluster_network_new_trunk(psi_ctx *ctx, const cluster_problem *proble
 psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
                                const network_options *options, const psi_net *trunk,
                                cluster_approximator *out);
-
-// The features of all observations that such an approximator works on: out (n_rows, D).
-size_t cluster_network_n_features(const cluster_approximator *approximator); // D
-psi_status cluster_network_copy_features(psi_ctx *ctx, const cluster_approximator *approximator,
-                                         float *out);
 
 // The trunk with the heads of a fit on top, as one network. *out belongs to the caller.
 psi_status cluster_network_join(psi_ctx *ctx, const cluster_approximator *approximator,

@@ -22,7 +22,7 @@ enum { MOST_DOUBTS = 64 };
 // Halves of a branch that are so many standard deviations apart look different; with fewer rows
 // than FEW and two for every dimension in either, chance makes such gaps.
 static const float GAP = 3.0f;
-enum { FEW = 16 };
+enum { FEW = 16, LARGE = 512 };
 
 // Total variation that the law of a look that stands by itself may differ from its group's without
 // being noticed, at two standard errors.
@@ -266,9 +266,53 @@ static double distance_to_nearest(const psi_grouping *groups, size_t g)
     return nearest;
 }
 
+// Branches of one group that are parted by planes of the tree only, not by a gap: rows that look most
+// alike are of one unit. What was counted of units is added up in the one that stands for all.
+static psi_status link_units(judging *run, const int32_t *label, size_t *rows, uint32_t *visits,
+                             double *same, int32_t *unit)
+{
+    psi_status status = PSI_OK;
+    const cluster_looks *looks = run->looks;
+    const size_t nodes = looks->forest.n_nodes, actions = run->problem->data->n_actions;
+    int32_t *to = NULL;
+    if (!looks->forest.looks) return PSI_OK;
+    TRY(base_alloc(run->ctx, nodes, sizeof *to, &to));
+    for (size_t v = 0; v < nodes; v++) to[v] = (int32_t)v;
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const uint64_t row = run->problem->states[i];
+        uint64_t nearest[LOOKS_NEAREST];
+        int32_t a = unit[looks->leaf[row]];
+        if (a < 0 || label[a] < 0 || rows[a] > LARGE) continue; // a large one needs nobody
+        const size_t n = cluster_looks_nearest(looks, NULL, row, nearest);
+        for (size_t j = 0; j < n; j++) {
+            int32_t b = unit[looks->leaf[nearest[j]]];
+            if (b < 0 || label[b] != label[a]) continue;
+            while (to[a] != a) a = to[a] = to[to[a]];
+            while (to[b] != b) b = to[b] = to[to[b]];
+            if (a != b) to[base_max((size_t)a, (size_t)b)] = (int32_t)base_min((size_t)a, (size_t)b);
+        }
+    }
+    for (size_t v = nodes; v-- > 0;) { // into the one with the smallest number
+        if (unit[v] != (int32_t)v) continue;
+        int32_t root = to[v];
+        while (to[root] != root) root = to[root];
+        if (root == (int32_t)v) continue;
+        rows[root] += rows[v];
+        same[root] += same[v];
+        for (size_t a = 0; a < actions; a++) {
+            visits[(size_t)root * actions + a] += visits[v * actions + a];
+        }
+        unit[v] = root;
+    }
+done:
+    base_free(run->ctx, to);
+    return status;
+}
+
 // Units are leaves (distinct observations), or branches of the tree whose leaves are all of one
-// group. A unit is clear if each action was taken in it often enough to show another law, were it
-// as far from the group's as the nearest other group's law is.
+// group and look alike. A unit is clear if each action was taken in it often enough to show another
+// law, were it as far from the group's as the nearest other group's law is, or, of looks, if it was
+// taken at all and all that followed is clearly the group's law.
 static psi_status ask_for_visits(judging *run, size_t *doubtful)
 {
     psi_status status = PSI_OK;
@@ -280,13 +324,16 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
     const int32_t first = run->result->has_terminal ? 1 : 0;
     double *needed = NULL;
     uint32_t *visits = NULL;
-    int32_t *label = NULL;
+    int32_t *label = NULL, *unit = NULL;
+    double *same = NULL;
     size_t *rows = NULL;
     *doubtful = 0;
     TRY(base_alloc(run->ctx, groups->n_groups * actions, sizeof *needed, &needed));
     TRY(base_alloc_zero(run->ctx, nodes * actions, sizeof *visits, &visits));
     TRY(base_alloc_zero(run->ctx, nodes, sizeof *rows, &rows));
     TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
+    TRY(base_alloc(run->ctx, nodes, sizeof *unit, &unit));
+    TRY(base_alloc(run->ctx, nodes, sizeof *same, &same));
     for (size_t g = 0; g < groups->n_groups; g++) {
         double apart = distance_to_nearest(groups, g);
         if (looks->forest.looks) apart = fmin(apart, 1.5 * RESOLUTION); // at three of them
@@ -315,25 +362,37 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
             visits[v * actions + a] = visits[l * actions + a] + visits[r * actions + a];
         }
     }
+    for (size_t v = 0; v < nodes; v++) { // the unit that a node is, or is part of
+        const int32_t up = looks->parent[v];
+        unit[v] = label[v] == -2 ? -1 : up >= 0 && unit[up] >= 0 ? unit[up] : (int32_t)v;
+        same[v] = unit[v] == (int32_t)v && label[v] >= 0 ? (double)groups->same[v] : 0.0;
+    }
+    TRY(link_units(run, label, rows, visits, same, unit));
+    size_t units = 0;
+    for (size_t v = 0; v < nodes; v++) units += unit[v] == (int32_t)v;
     for (size_t v = 0; v < nodes; v++) {
-        if (looks->parent[v] >= 0 && label[looks->parent[v]] != -2) continue; // part of a unit
-        if (label[v] == -2) continue;                                        // several units
         const int32_t g = label[v];
         bool clear = g >= 0;
+        if (unit[v] != (int32_t)v) continue;
         for (size_t a = 0; clear && a < actions; a++) {
-            if (!run->taken[a] || (double)visits[v * actions + a] >= needed[(size_t)g * actions + a]) {
-                continue;
+            const uint32_t n = visits[v * actions + a];
+            if (!run->taken[a] || (double)n >= needed[(size_t)g * actions + a]) continue;
+            if (n > 0 && looks->forest.looks && same[v] > safe((double)units)) {
+                continue; // all actions together have shown it
             }
             clear = false;
             if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // said already
+            if (looks->forest.looks && (double)rows[v] <= DOUBTFUL * (double)problem->n_states) continue;
             TRY(doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
                                        .state = g + first,
                                        .other = (int32_t)a,
-                                       .visits = visits[v * actions + a]}));
+                                       .visits = n}));
         }
         if (!clear) *doubtful += rows[v];
     }
 done:
+    base_free(run->ctx, same);
+    base_free(run->ctx, unit);
     base_free(run->ctx, label);
     base_free(run->ctx, rows);
     base_free(run->ctx, visits);
@@ -384,6 +443,33 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                           ? PSI_VERDICT_UNDETERMINED
                           : PSI_VERDICT_CERTAIN;
     if (result->past > 0.0 && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
+done:
+    base_free(ctx, run.taken);
+    base_free(ctx, run.visits);
+    return status;
+}
+
+psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
+                                psi_clustering *result)
+{
+    psi_status status = PSI_OK;
+    const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};
+    judging run = {.ctx = ctx, .problem = problem, .rewards = &rewards, .result = result};
+    int32_t worst;
+    result->margin = (double)NAN;
+    result->doubtful = result->ignored;
+    TRY(count_visits(&run));
+    TRY(ask_for_actions(&run));
+    TRY(ask_the_past(&run, &result->past, &worst));
+    if (result->past > 0.0) {
+        TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAST, .state = worst, .other = -1}));
+    }
+    result->verdict = result->past > 0.0 && result->stable && !result->hot
+                          ? PSI_VERDICT_NOT_MARKOV
+                      : result->n_doubts > 0 || !result->stable || result->hot ||
+                              result->ignored > DOUBTFUL
+                          ? PSI_VERDICT_UNDETERMINED
+                          : PSI_VERDICT_CERTAIN;
 done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);

@@ -9,4 +9,9 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                          const outcome_rewards *rewards, const by_evidence *found,
                          psi_clustering *result);
 
+// The same of labels that were found by successor features: what can be asked of labels alone, and
+// whether two rounds have found the same and nothing hidden.
+psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
+                                psi_clustering *result);
+
 #endif

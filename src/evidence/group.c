@@ -95,6 +95,14 @@ static double margin_of(const search *run, const cell *c)
     return evidence_fit(groups, own, c->node, true, -HUGE_VAL) - other;
 }
 
+// How well a state of its own explains node v. An observation may be a state that shares most laws
+// with group g; a cell that does so is on the border of g, and has to be more than that.
+static double novel(const search *run, size_t g, size_t v, double alone)
+{
+    if (run->forest->looks) return alone;
+    return fmax(alone, evidence_novel(&run->groups, g, v, run->label[v] == (int32_t)g));
+}
+
 // From the leaves up: is a node best explained as a cell of one group, as one that founds a group,
 // as a mixture (leaves only: other nodes can be cut further), or by cutting it?
 static void cut(search *run, bool first)
@@ -109,7 +117,7 @@ static void cut(search *run, bool first)
         const double least = alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means);
         const size_t g = best_group(run, v, least, &fit);
         if (g < run->groups.n) {
-            value = getenv("VARIANT")||!run->forest->looks? fmax(alone, evidence_novel(&run->groups, g, v, run->label[v] == (int32_t)g)):alone;
+            value = novel(run, g, v, alone);
             if (fit >= value || run->mixed[v]) value = fit, choice = (int32_t)g;
         } else if (run->mixed[v]) {
             value = -HUGE_VAL;
@@ -183,7 +191,7 @@ static psi_status found_groups(search *run)
         double fit;
         size_t g = best_group(run, c->node, least, &fit);
         if (g == run->groups.n ||
-            fit < (getenv("VARIANT")||!run->forest->looks?fmax(alone, evidence_novel(&run->groups, g, c->node, false)):alone)) {
+            fit < novel(run, g, c->node, alone)) {
             TRY(evidence_groups_slot(run->ctx, &run->groups, &g));
         }
         evidence_groups_add(&run->groups, g, c->node);
@@ -344,6 +352,7 @@ static psi_status report(search *run, psi_grouping *out)
     TRY(base_alloc(run->ctx, groups->n + 1, sizeof *name, &name));
     TRY(base_alloc(run->ctx, n, sizeof *out->group, &out->group));
     TRY(base_alloc_zero(run->ctx, n, sizeof *out->margin, &out->margin));
+    TRY(base_alloc_zero(run->ctx, n, sizeof *out->same, &out->same));
     TRY(base_alloc(run->ctx, run->rows.n_families, sizeof(double), &out->concentration));
     memcpy(out->concentration, groups->concentration, run->rows.n_families * sizeof(double));
     out->n_families = run->rows.n_families;
@@ -378,6 +387,14 @@ static psi_status report(search *run, psi_grouping *out)
             out->group[v] = run->label[v] < 0 ? -1 : name[run->label[v]];
         }
     }
+    for (size_t v = 0; v < n; v++) {
+        const int32_t g = run->label[v];
+        if (g < 0) continue;
+        const bool all = run->rows.draws[v] >= draws_of(groups, (size_t)g);
+        out->same[v] = all ? HUGE_VALF
+                           : (float)(evidence_fit(groups, (size_t)g, v, true, -HUGE_VAL) -
+                                     evidence_novel(groups, groups->n, v, false));
+    }
     out->blends = run->blends;
 done:
     base_free(run->ctx, name);
@@ -409,7 +426,8 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
         TRY(found_groups(&run));
         TRY(join_groups(&run));
         if (evidence_groups_live(&run.groups) > max_groups) {
-            status = FAIL(ctx, PSI_ELIMIT, "there are more than %zu latent states", max_groups);
+            status = FAIL(ctx, PSI_ELIMIT, "there are more than %zu latent states (--max-latent-states)",
+                          max_groups);
             goto done;
         }
         run.blends = 0;
@@ -441,6 +459,7 @@ void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
     if (!grouping) return;
     base_free(ctx, grouping->group);
     base_free(ctx, grouping->margin);
+    base_free(ctx, grouping->same);
     base_free(ctx, grouping->family);
     base_free(ctx, grouping->counts);
     base_free(ctx, grouping->concentration);

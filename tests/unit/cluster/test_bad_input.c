@@ -67,6 +67,7 @@ static psi_trajectories *make(psi_ctx *ctx, const world *in)
 static psi_cluster_options quick(psi_approximator approximator)
 {
     psi_cluster_options options = psi_cluster_defaults();
+    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.approximator = approximator;
     options.trunk_steps = options.representation_steps = 200;
     options.head_steps = 100;

@@ -16,6 +16,7 @@
 static psi_cluster_options quick(void)
 {
     psi_cluster_options options = psi_cluster_defaults();
+    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.trunk_steps = options.head_steps = options.representation_steps = 12;
     options.hidden = 16;
     options.max_rounds = 2;

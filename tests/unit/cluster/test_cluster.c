@@ -79,6 +79,7 @@ static void a_subset_is_enough_to_refine(void **state)
     psi_ctx *ctx = test_ctx(2);
     psi_trajectories *data = test_collect(ctx, "point-column-world", 600, 5, NULL);
     psi_cluster_options options = psi_cluster_defaults();
+    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.trunk_steps = 600;
     options.representation_steps = 50;
     options.subset = data->n_transitions / 3 + 1;
@@ -109,6 +110,7 @@ static void heads_alone_are_a_representation(void **state)
     psi_ctx *ctx = test_ctx(2);
     psi_trajectories *data = test_collect(ctx, "point-column-world", 200, 5, NULL);
     psi_cluster_options options = psi_cluster_defaults();
+    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.trunk_steps = 300;
     options.head_steps = 200;
     options.max_rounds = 1;
@@ -180,9 +182,15 @@ static void data_that_cannot_be_clustered_say_why(void **state)
     psi_trajectories *data = tiny(ctx, observations, constant, 4, 20, false);
     psi_cluster_options options = psi_cluster_defaults();
     psi_clustering *found;
+    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+    assert_int_equal(found->n_latent, 1);
+    assert_int_equal(found->verdict, PSI_VERDICT_NOTHING_TO_PREDICT);
+    psi_clustering_free(ctx, found);
+    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     assert_status(ctx, psi_cluster(ctx, data, &options, &found), PSI_EDATA);
     test_assert_error_says(ctx, "all 80 rewards are 2");
     assert_null(found);
+    options.method = PSI_METHOD_EVIDENCE;
     psi_trajectories_free(ctx, data);
 
     const double rising[] = {0.0, 1.0, 2.0, 3.0};
@@ -235,6 +243,7 @@ static void a_run_folder_goes_out_and_in(void **state)
     psi_clustering *found;
     assert_ok(ctx, psi_run_new(ctx, path, false, &run));
     psi_cluster_options options = psi_cluster_defaults();
+    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.trunk_steps = options.head_steps = options.representation_steps = 40;
     options.max_rounds = 1;
     options.run = run;
