@@ -7,6 +7,7 @@
 #include <psifold/cluster.h>
 #include <psifold/data.h>
 #include <psifold/env.h>
+#include <psifold/evidence.h>
 #include <psifold/mdp.h>
 #include <psifold/nn.h>
 #include <psifold/report.h>

@@ -175,6 +175,7 @@ double evidence_blend(blend_work *work, const evidence_groups *groups, const ble
     }
     double used = 0.0;
     for (size_t k = 0; k < parts; k++) used += weight[k] > 0.0;
+    if (used < 2.0) return -HUGE_VAL; // one law, not a mixture
     log_likelihood += fit_means(groups, row, parts, part, weight);
     return log_likelihood - used * log((double)evidence_groups_live(groups)) -
            0.5 * (used - 1.0) * log1p(draws);

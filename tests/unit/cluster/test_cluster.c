@@ -287,11 +287,11 @@ static void a_run_folder_goes_out_and_in(void **state)
     assert_null(none);
     psi_run_result_free(ctx, read);
 
-    // damage: a label that no latent state has
+    // damage: a label that no latent state has, and so another checksum
     found->labels[0] = (int32_t)found->n_latent;
     const psi_array array = {"x", PSI_INT32, {1, {data->n_observations}}, found->labels};
     assert_ok(ctx, psi_arrays_save(ctx, test_path(folder, "run/clusters.npy"), &array, 1));
-    assert_status(ctx, psi_run_load(ctx, path, &read), PSI_EDATA);
+    assert_status(ctx, psi_run_load(ctx, path, &read), PSI_EFORMAT);
     test_assert_error_says(ctx, "clusters.npy");
     assert_status(ctx, psi_run_load(ctx, folder, &read), PSI_EIO);
     psi_clustering_free(ctx, found);

@@ -73,7 +73,7 @@ static void a_real_run_is_told_as_it_is(void **state)
     assert_says(page, "class=\"tag\">terminal");
     assert_says(page, "Time and passes per phase");
     assert_says(page, "<tr><td>refinements</td><td>");
-    assert_says(page, " s</td><td>0</td></tr><tr><td>looking for hidden states</td><td>");
+    assert_says(page, " s</td><td>0</td></tr><tr><td>everything else</td><td>");
     assert_int_equal(count_of(page, "<tr id=\"s"), 4);
     // sizes on the page are those of the labels
     psi_run_result *run;
