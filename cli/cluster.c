@@ -252,7 +252,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         {"max-latent-states", 0, "N", CLI_SIZE, &how.max_latent_states, "give up beyond"},
         {"subset", 0, "N", CLI_SIZE, &how.subset,
          "refinements look at about N states, the last at all; 0: all at all"},
-        {"hidden", 0, "N", CLI_SIZE, &how.hidden, "units of the perceptron's two layers; 0: 128, or 512 by successor features"},
+        {"hidden", 0, "N", CLI_SIZE, &how.hidden,
+         "units of the perceptron's two layers; 0: 512, and 128 where it only tells labels apart"},
         {"trunk-steps", 0, "N", CLI_SIZE, &how.trunk_steps,
          "training steps of the features; 0: 2,000 for vectors, 1,000 for images"},
         {"head-steps", 0, "N", CLI_SIZE, &how.head_steps, "training steps of every fit"},
@@ -289,8 +290,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         goto done;
     }
     how.seed = cli->seed;
-    how.method = strcmp(method, "evidence") == 0 ? PSI_METHOD_EVIDENCE
-                                                 : PSI_METHOD_SUCCESSOR_FEATURES;
+    how.method =
+        strcmp(method, "evidence") == 0 ? PSI_METHOD_EVIDENCE : PSI_METHOD_SUCCESSOR_FEATURES;
     how.split = strcmp(refine, "split") == 0;
     how.norm = strcmp(norm, "l1") == 0 ? PSI_L1 : PSI_L2;
     how.cache = strcmp(cache, "full") == 0   ? PSI_CACHE_FULL

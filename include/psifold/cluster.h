@@ -79,8 +79,8 @@ typedef struct psi_cluster_options {
     size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
     size_t max_latent_states; // PSI_ELIMIT beyond
     size_t subset;            // refinements look at about so many states, the last at all; 0: all
-    size_t hidden;            // units of each of the perceptron's two layers; 0: 128 by evidence,
-                              // 512 by successor features
+    size_t hidden;            // units of each of the perceptron's two layers; 0: 512, and 128 where
+                              // it only has to tell labels apart
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
     size_t head_steps;
     size_t representation_steps; // 0: three epochs, 1,000 to 12,000; resnet18: two less 250
@@ -138,11 +138,11 @@ PSI_API void psi_certificate_free(psi_ctx *ctx, psi_certificate *certificate);
 // ---- the verdict --------------------------------------------------------------------------------
 
 #define PSI_VERDICT_TABLE(X)                                                                       \
-    X(CERTAIN, "certain")                       /* every other answer loses by a margin */          \
-    X(UNDETERMINED, "undetermined")             /* the data leave something open: see doubts */     \
-    X(NOT_MARKOV, "not-markov")                 /* the past tells more than the latent state */     \
-    X(NO_SMALL_ANSWER, "no-small-answer")       /* latent states keep growing with the data */      \
-    X(NOTHING_TO_PREDICT, "nothing-to-predict") /* one reward, and no episode ends */               \
+    X(CERTAIN, "certain")                       /* every other answer loses by a margin */         \
+    X(UNDETERMINED, "undetermined")             /* the data leave something open: see doubts */    \
+    X(NOT_MARKOV, "not-markov")                 /* the past tells more than the latent state */    \
+    X(NO_SMALL_ANSWER, "no-small-answer")       /* latent states keep growing with the data */     \
+    X(NOTHING_TO_PREDICT, "nothing-to-predict") /* one reward, and no episode ends */              \
     X(NOT_ASKED, "not-asked")                   /* not with this method */
 
 typedef enum psi_verdict {
@@ -199,10 +199,10 @@ typedef struct psi_clustering {
     psi_certificate *certificate; // on held-out episodes, of a model made from the others
 
     psi_verdict verdict;
-    double margin;    // nats by which the two most similar latent states are apart
-    double doubtful;  // share of the observations whose latent state is not clear
-    double past;      // share of the transitions about which the past tells more
-    size_t n_doubts;  // the first of what is open …
+    double margin;   // nats by which the two most similar latent states are apart
+    double doubtful; // share of the observations whose latent state is not clear
+    double past;     // share of the transitions about which the past tells more
+    size_t n_doubts; // the first of what is open …
     psi_doubt *doubts;
     float *confidence; // (n_observations) in every label; NULL: not with this method
 } psi_clustering;

@@ -43,15 +43,16 @@ typedef struct psi_grouping {
     float *same;    // (n_nodes) nats by which all that followed a node, whose leaves are in one
                     // group, is more probable by the law of the rest of the group than by its own
     size_t n_families, n_outcomes;
-    uint32_t *family; // (n_families + 1) as in the draws
-    double *counts;   // (n_groups, n_outcomes)
+    uint32_t *family;      // (n_families + 1) as in the draws
+    double *counts;        // (n_groups, n_outcomes)
     double *concentration; // (n_families) learnt: near 0 where the world is deterministic
     double weakest;        // nats by which the most similar two groups are kept apart
     size_t weakest_pair[2];
     size_t blends; // groups that were given up, because they are mixtures of others
 } psi_grouping;
 
-// log Γ(x + n) − log Γ(x) for x > 0 and a whole n ≥ 0: what n draws of one kind add to the evidence.
+// log Γ(x + n) − log Γ(x) for x > 0 and a whole n ≥ 0: what n draws of one kind add to the
+// evidence.
 PSI_API double psi_log_rising(double x, double n);
 
 // Groups the leaves so that what followed the members of a group is more probable as draws from one

@@ -29,8 +29,8 @@ typedef struct refining {
     const outcome_rewards *rewards;
     const by_evidence_options *options;
     by_evidence *found;
-    int32_t *known;   // (n_rows) labels as far as those that lead to them may rely on them
-    uint32_t *node;   // (2 · transitions) what followed, as psi_draws has it
+    int32_t *known; // (n_rows) labels as far as those that lead to them may rely on them
+    uint32_t *node; // (2 · transitions) what followed, as psi_draws has it
     uint32_t *outcome;
     uint32_t *first;  // (2 · actions + 1)
     uint32_t *number; // (2 · actions · …) outcomes that occur, numbered
@@ -50,8 +50,8 @@ static psi_status draw(refining *run, psi_draws *out)
     const size_t wide = base_max(k, rewards->n); // outcomes of a family, before they are numbered
     size_t n = 0, cells;
     if (!base_mul(2 * actions, wide, &cells) || cells > UINT32_MAX / 2) {
-        return FAIL(run->ctx, PSI_ELIMIT, "%zu actions with %zu latent states are too many", actions,
-                    k);
+        return FAIL(run->ctx, PSI_ELIMIT, "%zu actions with %zu latent states are too many",
+                    actions, k);
     }
     if (cells > run->room) {
         TRY(base_resize(run->ctx, cells, sizeof *run->number, &run->number));
@@ -109,8 +109,9 @@ static void spread(refining *run, const psi_grouping *grouping)
         const float margin = grouping->margin[leaf];
         found->labels[row] = group < 0 ? -1 : group + first;
         found->confidence[row] = group < 0 ? 0.0f : 1.0f / (1.0f + expf(-margin));
-        run->known[row] =
-            group >= 0 && ((double)margin >= CLEAR || run->looks->forest.looks) ? group + first : -1;
+        run->known[row] = group >= 0 && ((double)margin >= CLEAR || run->looks->forest.looks)
+                              ? group + first
+                              : -1;
     }
     found->n_latent = grouping->n_groups + (size_t)first;
 }
@@ -228,7 +229,8 @@ done:
 // ---- observations of mixed cells ----------------------------------------------------------------
 
 // What looks say of every label. Rows that nobody labels nearby say nothing.
-static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **index, float **likelihood)
+static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **index,
+                                  float **likelihood)
 {
     psi_status status = PSI_OK;
     const size_t n = run->problem->n_rows;

@@ -11,8 +11,8 @@
 
 // Rewards as outcomes: classes where values repeat, else numbers whose means are compared.
 typedef struct outcome_rewards {
-    size_t n;       // classes; 0: numbers
-    int32_t *of;    // (transitions) the class of each
+    size_t n;        // classes; 0: numbers
+    int32_t *of;     // (transitions) the class of each
     double variance; // of all of them; numbers only
     double mean;
     double *precision, *weighted; // (n_nodes, A) of the leaves, as psi_draws has them; numbers only
@@ -34,7 +34,7 @@ typedef struct by_evidence {
     int32_t *labels;   // (n_rows) 0: terminal, if there is one; −1: nothing is known
     float *confidence; // (n_rows) in its label
     size_t n_latent;
-    bool converged;    // the last two refinements are equal
+    bool converged; // the last two refinements are equal
     size_t n_steps;
     psi_cluster_step *steps; // (n_steps)
     psi_grouping *grouping;  // of the last one

@@ -65,8 +65,7 @@ static void passes_to_array(const cluster_phases *phases, int64_t passes[PHASES]
     for (size_t i = 0; i < PHASES; i++) passes[i] = (int64_t)phases->passes[i];
 }
 
-psi_status cluster_checkpoint_labels(psi_run *run, size_t number, size_t n,
-                                     const int32_t *labels)
+psi_status cluster_checkpoint_labels(psi_run *run, size_t number, size_t n, const int32_t *labels)
 {
     psi_status status = PSI_OK;
     char *path = NULL;

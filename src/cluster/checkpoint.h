@@ -58,8 +58,7 @@ psi_status cluster_checkpoint_save_phases(psi_run *run, const cluster_phases *ph
 psi_status cluster_checkpoint_load_phases(psi_run *run, cluster_phases *phases);
 
 // The labels of a refinement (from 1) as a file of the result.
-psi_status cluster_checkpoint_labels(psi_run *run, size_t number, size_t n,
-                                     const int32_t *labels);
+psi_status cluster_checkpoint_labels(psi_run *run, size_t number, size_t n, const int32_t *labels);
 
 // Whether a refinement was kept that can be gone on from.
 bool cluster_checkpoint_exists(const psi_run *run);

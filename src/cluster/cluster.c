@@ -26,10 +26,13 @@
 // followed by one that looks closer.
 static const double KICKS[] = {0.0, 0.45, 0.27, 0.16, 0.1};
 static const double SAME = 0.985;
-static const double MISFIT = 0.5;     // nats per step by which states that fit nowhere surprise
+static const double AGREE =
+    0.999;                        // of labels by looks and by features: borders are drawn elsewhere
+static const double MISFIT = 0.5; // nats per step by which states that fit nowhere surprise
 static const double CLEARLY = 0.8;    // clearly less is less than this much of it
 static const double BY_CHANCE = 0.25; // of what may be hidden: seems to be where nothing is
 enum { MOST_ACTIONS = 1024 };         // with a head for each
+enum { SMALL = 128 };                 // units of a perceptron that only has to tell labels apart
 enum { FEWEST_VISITS = 4 };           // of a distinct observation, on average, to be one of a table
 
 typedef struct clustering_run {
@@ -78,8 +81,7 @@ static psi_status try_table(clustering_run *run, bool wanted)
 
 static size_t hidden_of(const psi_cluster_options *options)
 {
-    if (options->hidden > 0) return options->hidden;
-    return options->method == PSI_METHOD_EVIDENCE ? 128 : 512;
+    return options->hidden > 0 ? options->hidden : 512;
 }
 
 static void set_network_options(clustering_run *run, psi_net_kind kind)
@@ -476,8 +478,8 @@ static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     psi_clustering *result = run->result;
-    result->has_heads = options->run && options->heads && run->approximator.self && run->trunk &&
-                        !options->paper;
+    result->has_heads =
+        options->run && options->heads && run->approximator.self && run->trunk && !options->paper;
     if (!result->has_heads) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
     const psi_status status =
@@ -596,7 +598,7 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
     return status == PSI_ELIMIT && !wanted && !number ? PSI_OK : status;
 }
 
-static psi_status group_looks(clustering_run *run)
+static psi_status group_looks(clustering_run *run, bool told)
 {
     psi_status status = PSI_OK;
     psi_clustering *result = run->result;
@@ -604,7 +606,7 @@ static psi_status group_looks(clustering_run *run)
     const by_evidence_options how = {.max_refinements = options->max_refinements,
                                      .max_latent_states = options->max_latent_states,
                                      .smooth = options->smooth,
-                                     .watch = after_grouping,
+                                     .watch = told ? after_grouping : NULL,
                                      .user = run};
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
@@ -621,18 +623,60 @@ done:
     return status;
 }
 
-// Vectors are compared as they are. A network that tells the latent states apart is made afterwards.
-static psi_status compare_vectors(clustering_run *run)
+// Vectors are compared as they are. Where that leaves nothing open, a network that tells the latent
+// states apart is all that is missing; else *enough is false.
+static psi_status compare_vectors(clustering_run *run, bool *enough)
 {
     psi_status status = PSI_OK;
     size_t width;
     set_network_options(run, PSI_NET_MLP);
+    if (run->options->hidden == 0) run->network.hidden[0] = run->network.hidden[1] = SMALL;
     TRY(copy_vectors(run, &width));
     TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
-    TRY(group_looks(run));
+    TRY(group_looks(run, false));
+    *enough = run->result->verdict == PSI_VERDICT_CERTAIN || run->problem.rewards.n < 2;
+    if (!*enough) goto done;
+    cluster_by_evidence_free(run->ctx, &run->found);
+    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
+    base_free(run->ctx, run->result->doubts);
+    run->result->doubts = NULL;
+    TRY(group_looks(run, true)); // once more, and told: the same again
     TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
                                   &run->trunk));
 done:
+    return status;
+}
+
+// Where looks leave something open, features are learnt and refined by successor features. That is
+// certain only if both have found the same.
+static psi_status learn_features(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    int32_t *by_looks = run->found.labels, *parent = NULL;
+    const size_t n_looks = run->found.n_latent;
+    const double margin = result->margin;
+    double agreement = 0.0;
+    run->found.labels = NULL;
+    forget_looks(run);
+    cluster_inputs_free(run->ctx, &run->inputs);
+    run->inputs = (cluster_inputs){0};
+    base_free(run->ctx, result->doubts);
+    result->doubts = NULL;
+    result->n_doubts = 0;
+    TRY(find_by_successor_features(run));
+    if (result->verdict != PSI_VERDICT_CERTAIN || !by_looks) goto done;
+    TRY(base_alloc(run->ctx, result->n_latent + 2, sizeof *parent, &parent));
+    TRY(cluster_compare(run->ctx, run->problem.n_rows, by_looks, n_looks, result->labels,
+                        result->n_latent, &agreement, parent));
+    if (n_looks == result->n_latent && agreement > AGREE) {
+        result->margin = margin;
+    } else {
+        result->verdict = PSI_VERDICT_UNDETERMINED;
+    }
+done:
+    base_free(run->ctx, parent);
+    base_free(run->ctx, by_looks);
     return status;
 }
 
@@ -661,7 +705,7 @@ done:
 }
 
 // Tables and vectors. Images whose pixels hardly repeat say little by their looks: features have to
-// be learnt, and they are refined by successor features.
+// be learnt.
 static psi_status find_by_evidence(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -677,14 +721,15 @@ static psi_status find_by_evidence(clustering_run *run)
     if (!table) {
         TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
-        if (run->inputs.is_image) {
-            cluster_inputs_free(run->ctx, &run->inputs);
-            run->inputs = (cluster_inputs){0};
-            status = find_by_successor_features(run);
+        bool enough = false;
+        if (!run->inputs.is_image) TRY(compare_vectors(run, &enough));
+        if (!enough) {
+            status = learn_features(run);
             goto done;
         }
+    } else {
+        TRY(group_looks(run, true));
     }
-    TRY(table ? group_looks(run) : compare_vectors(run));
     result->labels = found->labels;
     result->confidence = found->confidence;
     result->steps = found->steps;
@@ -713,8 +758,8 @@ static psi_status find_by_evidence(clustering_run *run)
     result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward
                              : spacing > 0.0                    ? 0.5 * spacing
                                                                 : 0.5;
-    result->epsilon_sf = run->options->epsilon_sf > 0.0 ? run->options->epsilon_sf
-                                                        : fmin(0.75 * result->gap, 0.5);
+    result->epsilon_sf =
+        run->options->epsilon_sf > 0.0 ? run->options->epsilon_sf : fmin(0.75 * result->gap, 0.5);
     result->matching_condition = psi_matching_condition(result->gamma, result->epsilon_sf);
 done:
     psi_counts_free(run->ctx, counts);

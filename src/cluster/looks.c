@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-// Observations of a cell. A cell has to be small beside what a latent state looks like, and is never
-// asked alone: its neighbours in the tree speak with it (4 and 16 give the same partitions).
+// Observations of a cell. A cell has to be small beside what a latent state looks like, and is
+// never asked alone: its neighbours in the tree speak with it (4 and 16 give the same partitions).
 enum { CELL = 8, MOST_CELLS = 1 << 15 };
 
 // The rows that are states: not terminal, and seen.
@@ -68,8 +68,8 @@ psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, 
             }
             if (!slot[at]) {
                 if (n == most) {
-                    status =
-                        FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations", most);
+                    status = FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations",
+                                  most);
                     goto done;
                 }
                 if (n == room) {
@@ -367,7 +367,8 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uin
         label[n] = labels[row];
         share[n++] = own;
     }
-    for (size_t i = 0; i < voters; i++) { // those nearest first; labels beyond the last are left out
+    for (size_t i = 0; i < voters;
+         i++) { // those nearest first; labels beyond the last are left out
         size_t k = 0;
         while (k < n && label[k] != labels[nearest[i]]) k++;
         if (k == n && n == LOOKS_LABELS) continue;

@@ -1,6 +1,6 @@
-// Observations that look alike, put together: distinct observations where they repeat, else cells of
-// a tree. The tree halves a set of vectors by two means, and the halves again, down to cells of a
-// few observations each; who looks like whom is who shares a branch.
+// Observations that look alike, put together: distinct observations where they repeat, else cells
+// of a tree. The tree halves a set of vectors by two means, and the halves again, down to cells of
+// a few observations each; who looks like whom is who shares a branch.
 #ifndef PSI_CLUSTER_LOOKS_H
 #define PSI_CLUSTER_LOOKS_H
 
@@ -32,8 +32,9 @@ psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size
                               float *vectors, cluster_looks *out);
 
 // What the looks of a row say of its label: the votes of its nearest neighbours among the labelled
-// rows on its branch, and of its own cell, which has half of them. At most LOOKS_LABELS labels, with the share of the votes of each; returns how
-// many. A row amid others of its own label has that one only.
+// rows on its branch, and of its own cell, which has half of them. At most LOOKS_LABELS labels,
+// with the share of the votes of each; returns how many. A row amid others of its own label has
+// that one only.
 enum { LOOKS_LABELS = 4 };
 size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
                           int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);

@@ -83,11 +83,13 @@ static psi_status share_of_repeats(psi_ctx *ctx, const cluster_problem *problem,
     qsort(sorted, n, sizeof *sorted, by_key);
     for (size_t i = 0; i < n;) {
         size_t j = i;
-        for (; j < n && sorted[j].key == sorted[i].key; j++) {}
+        for (; j < n && sorted[j].key == sorted[i].key; j++) {
+        }
         const double m = (double)(j - i);
         for (size_t k = i; k < j;) {
             size_t l = k;
-            for (; l < j && sorted[l].reward == sorted[k].reward; l++) {}
+            for (; l < j && sorted[l].reward == sorted[k].reward; l++) {
+            }
             const double same = (double)(l - k);
             if (m > 1.0) equal += same * (same - 1.0) / (m - 1.0); // every draw weighs the same
             k = l;
@@ -125,8 +127,7 @@ static psi_status find_means(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->precision, &out->precision));
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->weighted, &out->weighted));
     for (size_t t = 0; t < data->n_transitions; t++) {
-        const size_t at =
-            (size_t)looks->leaf[problem->row[t]] * actions + (size_t)data->actions[t];
+        const size_t at = (size_t)looks->leaf[problem->row[t]] * actions + (size_t)data->actions[t];
         const double away = data->rewards[t] - out->mean;
         n[at]++;
         sum[at] += away;
@@ -153,9 +154,8 @@ static psi_status find_means(psi_ctx *ctx, const cluster_problem *problem,
             const double around =
                 looks->parent[v] < 0 ? pooled : variance[(size_t)looks->parent[v] * actions + a];
             const double scatter = n[at] > 0.0 ? square[at] - sum[at] * sum[at] / n[at] : 0.0;
-            variance[at] = fmax(1e-12 * out->variance,
-                                (fmax(scatter, 0.0) + PRIOR_DRAWS * around) /
-                                    (fmax(n[at] - 1.0, 0.0) + PRIOR_DRAWS));
+            variance[at] = fmax(1e-12 * out->variance, (fmax(scatter, 0.0) + PRIOR_DRAWS * around) /
+                                                           (fmax(n[at] - 1.0, 0.0) + PRIOR_DRAWS));
             if (looks->left[v] >= 0 || n[at] == 0.0) continue;
             out->precision[at] = n[at] / variance[at];
             out->weighted[at] = sum[at] / variance[at];

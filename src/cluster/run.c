@@ -164,13 +164,14 @@ static json_t *manifest_options(const psi_cluster_options *options)
     return json_pack(
         "{s:s, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
         "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:I}",
-        "method", METHODS[options->method], "approximator", psi_approximator_name(options->approximator), "split", options->split,
-        "smooth", options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma",
-        options->gamma, "epsilon_reward", options->epsilon_reward, "epsilon_sf",
-        options->epsilon_sf, "filter", options->filter, "max_refinements",
-        (json_int_t)options->max_refinements, "max_rounds", (json_int_t)options->max_rounds,
-        "max_latent_states", (json_int_t)options->max_latent_states, "hidden",
-        (json_int_t)options->hidden, "trunk_steps", (json_int_t)options->trunk_steps, "head_steps",
+        "method", METHODS[options->method], "approximator",
+        psi_approximator_name(options->approximator), "split", options->split, "smooth",
+        options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma", options->gamma,
+        "epsilon_reward", options->epsilon_reward, "epsilon_sf", options->epsilon_sf, "filter",
+        options->filter, "max_refinements", (json_int_t)options->max_refinements, "max_rounds",
+        (json_int_t)options->max_rounds, "max_latent_states",
+        (json_int_t)options->max_latent_states, "hidden", (json_int_t)options->hidden,
+        "trunk_steps", (json_int_t)options->trunk_steps, "head_steps",
         (json_int_t)options->head_steps, "representation_steps",
         (json_int_t)options->representation_steps, "shift", (json_int_t)options->shift,
         "learning_rate", options->learning_rate, "heads", options->heads, "paper", options->paper,
@@ -199,7 +200,8 @@ static json_t *manifest_result(const psi_clustering *found)
     char sentence[256];
     psi_verdict_sentence(found, sentence, sizeof sentence);
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:I}",
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:f, s:f, s:f, "
+        "s:f, s:f, s:o, s:o, s:I}",
         "verdict", psi_verdict_name(found->verdict), "verdict_sentence", sentence, "margin",
         real_or_null(found->margin), "doubtful_fraction", real_or_null(found->doubtful),
         "past_fraction", real_or_null(found->past), "advice", manifest_advice(found),

@@ -83,9 +83,9 @@ static psi_status ask_for_actions(judging *run)
     for (size_t k = run->result->has_terminal ? 1 : 0; k < run->result->n_latent; k++) {
         for (size_t a = 0; a < actions; a++) {
             if (!run->taken[a] || run->visits[k * actions + a] > 0) continue;
-            TRY(doubt(run, (psi_doubt){.kind = PSI_DOUBT_UNTRIED,
-                                       .state = (int32_t)k,
-                                       .other = (int32_t)a}));
+            TRY(doubt(
+                run,
+                (psi_doubt){.kind = PSI_DOUBT_UNTRIED, .state = (int32_t)k, .other = (int32_t)a}));
         }
     }
 done:
@@ -158,7 +158,8 @@ static psi_status ask_the_past(judging *run, double *share, int32_t *worst)
     if (m == 0) goto done;
     qsort(sorted, m, sizeof *sorted, by_key);
     TRY(base_alloc(run->ctx, m, sizeof *unit, &unit));
-    for (size_t i = 0; i < m; i++) unit[i] = (uint32_t)(units += i > 0 && sorted[i].key != sorted[i - 1].key);
+    for (size_t i = 0; i < m; i++)
+        unit[i] = (uint32_t)(units += i > 0 && sorted[i].key != sorted[i - 1].key);
     units++;
     TRY(base_alloc(run->ctx, 2 * m, sizeof *node, &node));
     TRY(base_alloc(run->ctx, 2 * m, sizeof *outcome, &outcome));
@@ -183,11 +184,8 @@ static psi_status ask_the_past(judging *run, double *share, int32_t *worst)
         }
     }
     const psi_forest forest = {units, none, none, false};
-    const psi_draws what = {.n = draws,
-                            .node = node,
-                            .outcome = outcome,
-                            .n_families = 2 * actions,
-                            .family = first};
+    const psi_draws what = {
+        .n = draws, .node = node, .outcome = outcome, .n_families = 2 * actions, .family = first};
     TRY(psi_group(run->ctx, &forest, &what, SIZE_MAX, &grouping));
     // the group that holds most of a latent state's transitions is its own
     const size_t groups = grouping->n_groups;
@@ -266,8 +264,8 @@ static double distance_to_nearest(const psi_grouping *groups, size_t g)
     return nearest;
 }
 
-// Branches of one group that are parted by planes of the tree only, not by a gap: rows that look most
-// alike are of one unit. What was counted of units is added up in the one that stands for all.
+// Branches of one group that are parted by planes of the tree only, not by a gap: rows that look
+// most alike are of one unit. What was counted of units is added up in the one that stands for all.
 static psi_status link_units(judging *run, const int32_t *label, size_t *rows, uint32_t *visits,
                              double *same, int32_t *unit)
 {
@@ -289,7 +287,8 @@ static psi_status link_units(judging *run, const int32_t *label, size_t *rows, u
             if (b < 0 || label[b] != label[a]) continue;
             while (to[a] != a) a = to[a] = to[to[a]];
             while (to[b] != b) b = to[b] = to[to[b]];
-            if (a != b) to[base_max((size_t)a, (size_t)b)] = (int32_t)base_min((size_t)a, (size_t)b);
+            if (a != b)
+                to[base_max((size_t)a, (size_t)b)] = (int32_t)base_min((size_t)a, (size_t)b);
         }
     }
     for (size_t v = nodes; v-- > 0;) { // into the one with the smallest number
@@ -339,9 +338,8 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
         if (looks->forest.looks) apart = fmin(apart, 1.5 * RESOLUTION); // at three of them
         for (size_t a = 0; a < actions; a++) {
             const double *counts = groups->counts + g * groups->n_outcomes;
-            needed[g * actions + a] =
-                fmax(draws_needed(counts, groups->family, 2 * a, apart),
-                     draws_needed(counts, groups->family, 2 * a + 1, apart));
+            needed[g * actions + a] = fmax(draws_needed(counts, groups->family, 2 * a, apart),
+                                           draws_needed(counts, groups->family, 2 * a + 1, apart));
         }
     }
     for (size_t t = 0; t < data->n_transitions; t++) {
@@ -354,7 +352,9 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
         if (looks->left[v] < 0) continue;
         const size_t l = (size_t)looks->left[v], r = (size_t)looks->right[v];
         rows[v] = rows[l] + rows[r];
-        label[v] = label[l] == -1 ? label[r] : label[r] == -1 || label[l] == label[r] ? label[l] : -2;
+        label[v] = label[l] == -1                           ? label[r]
+                   : label[r] == -1 || label[l] == label[r] ? label[l]
+                                                            : -2;
         if (looks->gap[v] > GAP && base_min(rows[l], rows[r]) >= FEW + 2 * looks->width) {
             label[v] = -2; // two looks
         }
@@ -382,7 +382,8 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
             }
             clear = false;
             if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // said already
-            if (looks->forest.looks && (double)rows[v] <= DOUBTFUL * (double)problem->n_states) continue;
+            if (looks->forest.looks && (double)rows[v] <= DOUBTFUL * (double)problem->n_states)
+                continue;
             TRY(doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
                                        .state = g + first,
                                        .other = (int32_t)a,
@@ -464,12 +465,11 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     if (result->past > 0.0) {
         TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAST, .state = worst, .other = -1}));
     }
-    result->verdict = result->past > 0.0 && result->stable && !result->hot
-                          ? PSI_VERDICT_NOT_MARKOV
-                      : result->n_doubts > 0 || !result->stable || result->hot ||
-                              result->ignored > DOUBTFUL
-                          ? PSI_VERDICT_UNDETERMINED
-                          : PSI_VERDICT_CERTAIN;
+    result->verdict =
+        result->past > 0.0 && result->stable && !result->hot ? PSI_VERDICT_NOT_MARKOV
+        : result->n_doubts > 0 || !result->stable || result->hot || result->ignored > DOUBTFUL
+            ? PSI_VERDICT_UNDETERMINED
+            : PSI_VERDICT_CERTAIN;
 done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);

@@ -9,8 +9,8 @@
 enum { MOST_PARTS = 8, STEPS = 60 }; // groups that a mixture may have; of expectation–maximisation
 
 struct blend_work {
-    double *best;  // (n_outcomes) the largest probability that any group gives to an outcome
-    double *p;     // (n_outcomes, MOST_PARTS) of a row's entries under the groups of a mixture
+    double *best; // (n_outcomes) the largest probability that any group gives to an outcome
+    double *p;    // (n_outcomes, MOST_PARTS) of a row's entries under the groups of a mixture
 };
 
 psi_status evidence_blend_new(psi_ctx *ctx, const evidence_groups *groups, blend_work **out)
@@ -138,9 +138,9 @@ double evidence_blend(blend_work *work, const evidence_groups *groups, const ble
     for (size_t i = 0; i < row->n; i++) {
         const uint32_t f = rows->family[row->outcome[i]];
         for (size_t k = 0; k < parts; k++) {
-            p[i * MOST_PARTS + k] =
-                probability(groups, part[k], row->outcome[i]) *
-                (groups->total[part[k] * rows->n_families + f] + 0.5) / meets[k];
+            p[i * MOST_PARTS + k] = probability(groups, part[k], row->outcome[i]) *
+                                    (groups->total[part[k] * rows->n_families + f] + 0.5) /
+                                    meets[k];
         }
     }
     for (int step = 0; step < STEPS; step++) {

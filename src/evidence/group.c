@@ -130,8 +130,8 @@ static void cut(search *run, bool first)
             if (blend - M_LN2 > value) value = blend - M_LN2, choice = BLEND;
         }
         if (!leaf) {
-            const double below = run->value[run->forest->left[v]] +
-                                 run->value[run->forest->right[v]] - M_LN2;
+            const double below =
+                run->value[run->forest->left[v]] + run->value[run->forest->right[v]] - M_LN2;
             if (below > value) value = below, choice = SPLIT;
         }
         if (!isfinite(value)) choice = BLEND; // a leaf that nothing explains
@@ -190,8 +190,7 @@ static psi_status found_groups(search *run)
         const double least = alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means);
         double fit;
         size_t g = best_group(run, c->node, least, &fit);
-        if (g == run->groups.n ||
-            fit < novel(run, g, c->node, alone)) {
+        if (g == run->groups.n || fit < novel(run, g, c->node, alone)) {
             TRY(evidence_groups_slot(run->ctx, &run->groups, &g));
         }
         evidence_groups_add(&run->groups, g, c->node);
@@ -426,8 +425,9 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
         TRY(found_groups(&run));
         TRY(join_groups(&run));
         if (evidence_groups_live(&run.groups) > max_groups) {
-            status = FAIL(ctx, PSI_ELIMIT, "there are more than %zu latent states (--max-latent-states)",
-                          max_groups);
+            status =
+                FAIL(ctx, PSI_ELIMIT, "there are more than %zu latent states (--max-latent-states)",
+                     max_groups);
             goto done;
         }
         run.blends = 0;

@@ -62,8 +62,9 @@ psi_status evidence_groups_slot(psi_ctx *ctx, evidence_groups *groups, size_t *g
     if (groups->n == groups->room) {
         const size_t room = groups->room ? 2 * groups->room : 64;
         if (room * base_max(rows->n_outcomes, 1) > MOST_BYTES / sizeof *groups->count) {
-            return FAIL(ctx, PSI_ELIMIT, "%zu latent states with %zu different outcomes are too many",
-                        groups->n, rows->n_outcomes);
+            return FAIL(ctx, PSI_ELIMIT,
+                        "%zu latent states with %zu different outcomes are too many", groups->n,
+                        rows->n_outcomes);
         }
         TRY(base_resize(ctx, room, sizeof *groups->cells, &groups->cells));
         TRY(base_resize(ctx, room, rows->n_outcomes * sizeof *groups->count, &groups->count));
@@ -118,7 +119,8 @@ static double fit_mean(const evidence_groups *groups, size_t g, size_t node, boo
     const double p = rows->precision[at], q = rows->weighted[at], v = rows->mean_variance;
     const double others_p = own ? fmax(0.0, groups->precision[of] - p) : groups->precision[of];
     const double others_q = own ? groups->weighted[of] - q : groups->weighted[of];
-    return evidence_of_mean(others_p + p, others_q + q, v) - evidence_of_mean(others_p, others_q, v);
+    return evidence_of_mean(others_p + p, others_q + q, v) -
+           evidence_of_mean(others_p, others_q, v);
 }
 
 // The node's draws of the family that entry *i belongs to, under the law of group g (count and
@@ -255,7 +257,8 @@ double evidence_pair(const evidence_groups *groups, const evidence_index *index,
                      double limit)
 {
     const evidence_rows *rows = groups->rows;
-    const float *a = groups->count + g * rows->n_outcomes, *b = groups->count + h * rows->n_outcomes;
+    const float *a = groups->count + g * rows->n_outcomes,
+                *b = groups->count + h * rows->n_outcomes;
     double sum = 0.0;
     double most = M_LN2 * (double)(rows->n_families + rows->n_means); // what agreement can add
     for (size_t m = 0; m < rows->n_means; m++) {

@@ -16,7 +16,7 @@ typedef struct evidence_groups {
 
 psi_status evidence_groups_new(psi_ctx *ctx, const evidence_rows *rows, evidence_groups *out);
 void evidence_groups_free(psi_ctx *ctx, evidence_groups *groups);
-void evidence_groups_clear(evidence_groups *groups);          // all slots stay, empty
+void evidence_groups_clear(evidence_groups *groups);           // all slots stay, empty
 void evidence_groups_empty(evidence_groups *groups, size_t g); // one of them
 size_t evidence_groups_live(const evidence_groups *groups);
 
@@ -35,7 +35,7 @@ double evidence_novel(const evidence_groups *groups, size_t g, size_t node, bool
 
 // The outcomes that groups have, in order: what pairs of groups are compared by.
 typedef struct evidence_index {
-    size_t n, room;     // entries in use, allocated
+    size_t n, room;        // entries in use, allocated
     uint64_t *begin, *end; // (groups->n)
     uint32_t *outcome;
 } evidence_index;

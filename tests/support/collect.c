@@ -33,6 +33,5 @@ void test_assert_exact(psi_ctx *ctx, const psi_trajectories *data, const psi_clu
     assert_true(purity.off_diagonal == 0.0);
     assert_true(purity.accuracy > 0.9995);
     assert_false(found->hot);
-    // observations on a border may be in the right place and not beyond doubt
-    assert_true(found->stable || (found->confidence && found->doubtful < 0.02));
+    assert_true(found->stable);
 }

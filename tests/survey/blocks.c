@@ -59,15 +59,16 @@ int main(int argc, char **argv)
             const bool sure = found->verdict == PSI_VERDICT_CERTAIN;
             exact += right;
             silent += sure && !right;
-            printf("%3llu %s %-12s %zu of %zu states, off-diagonal %.4f %%, ignored %.4f %%, %zu "
-                   "actions, %zu looks, R^%zu%s%s%s%s, margin %.0f, doubtful %.4f %%, past %.4f %%, "
-                   "%.1f s\n",
-                   (unsigned long long)i, right ? "exact" : "WRONG", sure ? "sure" : "unsure",
-                   found->n_latent, purity.true_latent_states, 100.0 * purity.off_diagonal,
-                   100.0 * purity.ignored, options.actions, options.looks, options.dimensions,
-                   options.stochastic ? ", stochastic" : "", options.noisy_rewards ? ", noisy" : "",
-                   options.rare ? ", rare" : "", options.uneven ? ", uneven" : "", found->margin,
-                   100.0 * found->doubtful, 100.0 * found->past, base_seconds() - started);
+            printf(
+                "%3llu %s %-12s %zu of %zu states, off-diagonal %.4f %%, ignored %.4f %%, %zu "
+                "actions, %zu looks, R^%zu%s%s%s%s, margin %.0f, doubtful %.4f %%, past %.4f %%, "
+                "%.1f s\n",
+                (unsigned long long)i, right ? "exact" : "WRONG", sure ? "sure" : "unsure",
+                found->n_latent, purity.true_latent_states, 100.0 * purity.off_diagonal,
+                100.0 * purity.ignored, options.actions, options.looks, options.dimensions,
+                options.stochastic ? ", stochastic" : "", options.noisy_rewards ? ", noisy" : "",
+                options.rare ? ", rare" : "", options.uneven ? ", uneven" : "", found->margin,
+                100.0 * found->doubtful, 100.0 * found->past, base_seconds() - started);
         }
         fflush(stdout);
         psi_clustering_free(ctx, found);
