@@ -198,7 +198,11 @@ static void give_back(psi_ctx *ctx, size_t bytes)
 {
     psi_ctx *root = ctx->root;
     if (root->options.max_memory == 0) return;
-    atomic_fetch_sub_explicit(&root->taken, bytes, memory_order_relaxed);
+    // a block may come from a context without a bound: what was never taken is not given back
+    size_t before = atomic_load_explicit(&root->taken, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&root->taken, &before,
+                                                  before > bytes ? before - bytes : 0,
+                                                  memory_order_relaxed, memory_order_relaxed)) {}
 }
 
 psi_status base_alloc(psi_ctx *ctx, size_t count, size_t size, void *out)
