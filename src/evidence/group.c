@@ -352,6 +352,7 @@ static psi_status report(search *run, psi_grouping *out)
     TRY(base_alloc(run->ctx, n, sizeof *out->group, &out->group));
     TRY(base_alloc_zero(run->ctx, n, sizeof *out->margin, &out->margin));
     TRY(base_alloc_zero(run->ctx, n, sizeof *out->same, &out->same));
+    TRY(base_alloc_zero(run->ctx, n, sizeof *out->against, &out->against));
     TRY(base_alloc(run->ctx, run->rows.n_families, sizeof(double), &out->concentration));
     memcpy(out->concentration, groups->concentration, run->rows.n_families * sizeof(double));
     out->n_families = run->rows.n_families;
@@ -393,6 +394,7 @@ static psi_status report(search *run, psi_grouping *out)
         out->same[v] = all ? HUGE_VALF
                            : (float)(evidence_fit(groups, (size_t)g, v, true, -HUGE_VAL) -
                                      evidence_novel(groups, groups->n, v, false));
+        if (!run->forest->looks) out->against[v] = (float)evidence_against(groups, (size_t)g, v);
     }
     out->blends = run->blends;
 done:
@@ -411,6 +413,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
     *out = NULL;
     TRY(evidence_rows_new(ctx, forest, draws, &run.rows));
     TRY(evidence_groups_new(ctx, &run.rows, &run.groups));
+    run.groups.exact = !forest->looks;
     TRY(evidence_blend_new(ctx, &run.groups, &run.blend));
     TRY(base_alloc(ctx, n, sizeof *run.value, &run.value));
     TRY(base_alloc(ctx, n, sizeof *run.choice, &run.choice));
@@ -460,6 +463,7 @@ void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
     base_free(ctx, grouping->group);
     base_free(ctx, grouping->margin);
     base_free(ctx, grouping->same);
+    base_free(ctx, grouping->against);
     base_free(ctx, grouping->family);
     base_free(ctx, grouping->counts);
     base_free(ctx, grouping->concentration);

@@ -52,28 +52,42 @@ size_t evidence_groups_live(const evidence_groups *groups)
     return live;
 }
 
-psi_status evidence_groups_slot(psi_ctx *ctx, evidence_groups *groups, size_t *g)
+static psi_status make_room(psi_ctx *ctx, evidence_groups *groups, size_t room)
 {
     psi_status status = PSI_OK;
     const evidence_rows *rows = groups->rows;
+    if (room <= groups->room) return PSI_OK;
+    room = base_max(base_max(room, 2 * groups->room), 64);
+    if (room > MOST_BYTES / sizeof *groups->count / base_max(rows->n_outcomes, 1)) {
+        return FAIL(ctx, PSI_ELIMIT, "%zu latent states with %zu different outcomes are too many",
+                    groups->n, rows->n_outcomes);
+    }
+    TRY(base_resize(ctx, room, sizeof *groups->cells, &groups->cells));
+    TRY(base_resize(ctx, room, rows->n_outcomes * sizeof *groups->count, &groups->count));
+    TRY(base_resize(ctx, room, rows->n_families * sizeof *groups->total, &groups->total));
+    TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->precision));
+    TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->weighted));
+    groups->room = room;
+done:
+    return status;
+}
+
+psi_status evidence_groups_reserve(psi_ctx *ctx, evidence_groups *groups, size_t n)
+{
+    psi_status status = PSI_OK;
+    TRY(make_room(ctx, groups, n));
+    while (groups->n < n) evidence_groups_empty(groups, groups->n++);
+done:
+    return status;
+}
+
+psi_status evidence_groups_slot(psi_ctx *ctx, evidence_groups *groups, size_t *g)
+{
+    psi_status status = PSI_OK;
     for (*g = 0; *g < groups->n; ++*g) {
         if (groups->cells[*g] == 0) return PSI_OK;
     }
-    if (groups->n == groups->room) {
-        const size_t room = groups->room ? 2 * groups->room : 64;
-        if (room * base_max(rows->n_outcomes, 1) > MOST_BYTES / sizeof *groups->count) {
-            return FAIL(ctx, PSI_ELIMIT,
-                        "%zu latent states with %zu different outcomes are too many", groups->n,
-                        rows->n_outcomes);
-        }
-        TRY(base_resize(ctx, room, sizeof *groups->cells, &groups->cells));
-        TRY(base_resize(ctx, room, rows->n_outcomes * sizeof *groups->count, &groups->count));
-        TRY(base_resize(ctx, room, rows->n_families * sizeof *groups->total, &groups->total));
-        TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->precision));
-        TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->weighted));
-        groups->room = room;
-    }
-    evidence_groups_empty(groups, groups->n++);
+    TRY(evidence_groups_reserve(ctx, groups, groups->n + 1));
 done:
     return status;
 }
@@ -130,6 +144,7 @@ static double fit_family(const evidence_groups *groups, const float *count, cons
 {
     const evidence_rows *rows = groups->rows;
     const uint32_t f = rows->family[rows->outcome[*i]], last = rows->first[f + 1];
+    const uint64_t begin = *i;
     const double alpha = groups->concentration[f];
     double sum = 0.0, n = 0.0, own_sum = 0.0;
     for (; *i < rows->end[node] && rows->outcome[*i] < last; ++*i) {
@@ -140,8 +155,22 @@ static double fit_family(const evidence_groups *groups, const float *count, cons
         sum += psi_log_rising(others + prior, c);
         n += c;
     }
-    if (alone) *alone = own_sum - psi_log_rising(alpha, n);
-    return sum - psi_log_rising(total[f] - (own ? n : 0.0) + alpha, n);
+    const double before = total[f] - (own ? n : 0.0);
+    const double fit = sum - psi_log_rising(before + alpha, n);
+    if (!alone) return fit;
+    *alone = own_sum - psi_log_rising(alpha, n);
+    if (groups->exact && before > 0.0) { // or by other shares of the same outcomes
+        evidence_support support = {0};
+        for (uint32_t o = rows->first[f]; o < last; o++) support.kinds += count[o] > 0.0f;
+        for (uint64_t j = begin; j < *i; j++) {
+            const double c = (double)rows->count[j];
+            const double others = (double)count[rows->outcome[j]] - (own ? c : 0.0);
+            evidence_support_add(&support, others, c);
+            support.kinds += count[rows->outcome[j]] <= 0.0f;
+        }
+        *alone = evidence_two(fit, *alone, evidence_support_factor(&support, before, n));
+    }
+    return fit;
 }
 
 double evidence_fit(const evidence_groups *groups, size_t g, size_t node, bool own, double limit)
@@ -191,6 +220,25 @@ double evidence_novel(const evidence_groups *groups, size_t g, size_t node, bool
             n += (double)rows->count[i];
         }
         sum -= psi_log_rising(groups->concentration[f], n);
+    }
+    return sum;
+}
+
+double evidence_against(const evidence_groups *groups, size_t g, size_t node)
+{
+    const evidence_rows *rows = groups->rows;
+    const float *count = groups->count + g * rows->n_outcomes;
+    const double *total = groups->total + g * rows->n_families;
+    double sum = 0.0, alone;
+    for (size_t m = 0; m < rows->n_means; m++) {
+        const size_t at = node * rows->n_means + m;
+        if (rows->precision[at] <= 0.0) continue;
+        alone = evidence_of_mean(rows->precision[at], rows->weighted[at], rows->mean_variance);
+        sum += fmax(0.0, alone - fit_mean(groups, g, node, true, m));
+    }
+    for (uint64_t i = rows->begin[node]; i < rows->end[node];) {
+        const double fit = fit_family(groups, count, total, node, true, &i, &alone);
+        sum += fmax(0.0, alone - fit);
     }
     return sum;
 }
@@ -261,10 +309,11 @@ double evidence_pair(const evidence_groups *groups, const evidence_index *index,
                 *b = groups->count + h * rows->n_outcomes;
     double sum = 0.0;
     double most = M_LN2 * (double)(rows->n_families + rows->n_means); // what agreement can add
+    uint64_t j = index->begin[h];
     for (size_t m = 0; m < rows->n_means; m++) {
-        const size_t i = g * rows->n_means + m, j = h * rows->n_means + m;
+        const size_t i = g * rows->n_means + m, k = h * rows->n_means + m;
         const double p = groups->precision[i], q = groups->weighted[i], v = rows->mean_variance;
-        const double r = groups->precision[j], s = groups->weighted[j];
+        const double r = groups->precision[k], s = groups->weighted[k];
         most -= M_LN2;
         if (p <= 0.0 || r <= 0.0) continue;
         sum += evidence_same(evidence_of_mean(p + r, q + s, v) - evidence_of_mean(p, q, v) -
@@ -277,12 +326,20 @@ double evidence_pair(const evidence_groups *groups, const evidence_index *index,
         const double m = groups->total[h * rows->n_families + f];
         const double alpha = groups->concentration[f];
         double factor = psi_log_rising(alpha, m) - psi_log_rising(n + alpha, m);
+        evidence_support support = {0};
         for (; i < index->end[g] && index->outcome[i] < last; i++) {
             const uint32_t o = index->outcome[i];
+            support.kinds += b[o] <= 0.0f; // h's are counted below
             if (b[o] <= 0.0f) continue;
             const double prior = alpha * rows->base[o];
             factor += psi_log_rising((double)a[o] + prior, (double)b[o]) -
                       psi_log_rising(prior, (double)b[o]);
+            if (groups->exact) evidence_support_add(&support, (double)a[o], (double)b[o]);
+        }
+        if (groups->exact && m > 0.0) {
+            while (j < index->end[h] && index->outcome[j] < rows->first[f]) j++;
+            for (; j < index->end[h] && index->outcome[j] < last; j++) support.kinds++;
+            factor = -evidence_two(0.0, -factor, evidence_support_factor(&support, n, m));
         }
         most -= M_LN2;
         if (m > 0.0) sum += evidence_same(factor);

@@ -6,6 +6,7 @@
 
 typedef struct evidence_groups {
     const evidence_rows *rows;
+    bool exact;                   // what a node is counts as it is: no node mixes several laws
     double *concentration;        // (n_families) α: a law is drawn from Dirichlet(α · base)
     size_t n, room;               // slots, some of which may be empty
     uint32_t *cells;              // (room) nodes of a group; 0: the slot is empty
@@ -22,6 +23,7 @@ size_t evidence_groups_live(const evidence_groups *groups);
 
 // An empty slot. PSI_ELIMIT if the tables of counts would take more than 2 GB.
 psi_status evidence_groups_slot(psi_ctx *ctx, evidence_groups *groups, size_t *g);
+psi_status evidence_groups_reserve(psi_ctx *ctx, evidence_groups *groups, size_t n); // empty ones
 void evidence_groups_add(evidence_groups *groups, size_t g, size_t node);
 void evidence_groups_join(evidence_groups *groups, size_t g, size_t h); // h becomes empty
 
@@ -32,6 +34,10 @@ double evidence_fit(const evidence_groups *groups, size_t g, size_t node, bool o
 // log P(what followed the node | a law of its own), each family of which is that of group g with
 // probability ½. g = n: of no group.
 double evidence_novel(const evidence_groups *groups, size_t g, size_t node, bool own);
+
+// Nats by which single families, or means, of a node in group g speak for a law of their own, added
+// up; those that speak for the group's law count nothing.
+double evidence_against(const evidence_groups *groups, size_t g, size_t node);
 
 // The outcomes that groups have, in order: what pairs of groups are compared by.
 typedef struct evidence_index {
