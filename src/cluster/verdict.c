@@ -114,32 +114,80 @@ static double draws_needed(const double *counts, const uint32_t *first, size_t f
 
 // ---- looks that were seen too rarely ------------------------------------------------------------
 
-// Σ_o min(p, q) of one family's laws; 1 − it is the total variation.
-static double overlap(const psi_grouping *groups, size_t g, size_t h, size_t f)
+// The laws of a grouping, without what never happened.
+typedef struct laws {
+    uint64_t *begin; // (n_groups + 1)
+    uint32_t *outcome, *family;
+    double *total; // (n_groups, n_families)
+} laws;
+
+static void laws_free(psi_ctx *ctx, laws *all)
+{
+    base_free(ctx, all->begin);
+    base_free(ctx, all->outcome);
+    base_free(ctx, all->family);
+    base_free(ctx, all->total);
+}
+
+static psi_status laws_new(psi_ctx *ctx, const psi_grouping *groups, laws *out)
+{
+    psi_status status = PSI_OK;
+    const size_t outcomes = groups->n_outcomes, families = groups->n_families;
+    size_t n = 0;
+    *out = (laws){0};
+    for (size_t i = 0; i < groups->n_groups * outcomes; i++) n += groups->counts[i] > 0.0;
+    TRY(base_alloc(ctx, groups->n_groups + 1, sizeof *out->begin, &out->begin));
+    TRY(base_alloc(ctx, n, sizeof *out->outcome, &out->outcome));
+    TRY(base_alloc(ctx, n, sizeof *out->family, &out->family));
+    TRY(base_alloc_zero(ctx, groups->n_groups * families, sizeof *out->total, &out->total));
+    n = 0;
+    for (size_t g = 0; g < groups->n_groups; g++) {
+        out->begin[g] = n;
+        for (size_t f = 0; f < families; f++) {
+            for (uint32_t o = groups->family[f]; o < groups->family[f + 1]; o++) {
+                const double count = groups->counts[g * outcomes + o];
+                if (count <= 0.0) continue;
+                out->outcome[n] = o;
+                out->family[n++] = (uint32_t)f;
+                out->total[g * families + f] += count;
+            }
+        }
+    }
+    out->begin[groups->n_groups] = n;
+done:
+    if (status != PSI_OK) laws_free(ctx, out);
+    return status;
+}
+
+// The largest total variation of two groups in any family that both have, 1 − Σ_o min(p, q); the
+// sum is not gone through once it is known to be least or more.
+static double distance(const psi_grouping *groups, const laws *all, size_t g, size_t h,
+                       double least)
 {
     const double *a = groups->counts + g * groups->n_outcomes;
     const double *b = groups->counts + h * groups->n_outcomes;
-    double n = 0.0, m = 0.0, shared = 0.0;
-    for (uint32_t o = groups->family[f]; o < groups->family[f + 1]; o++) n += a[o], m += b[o];
-    if (n == 0.0 || m == 0.0) return 1.0;
-    for (uint32_t o = groups->family[f]; o < groups->family[f + 1]; o++) {
-        shared += fmin(a[o] / n, b[o] / m);
+    double apart = 0.0;
+    for (uint64_t i = all->begin[g]; i < all->begin[g + 1] && apart < least;) {
+        const uint32_t f = all->family[i];
+        const double n = all->total[g * groups->n_families + f];
+        const double m = all->total[h * groups->n_families + f];
+        double shared = m > 0.0 ? 0.0 : 1.0;
+        for (; i < all->begin[g + 1] && all->family[i] == f; i++) {
+            const uint32_t o = all->outcome[i];
+            if (m > 0.0) shared += fmin(a[o] / n, b[o] / m);
+        }
+        apart = fmax(apart, 1.0 - shared);
     }
-    return shared;
+    return apart;
 }
 
 // How far group g is from the nearest other one, where they differ most. A hidden latent state is
 // taken to be no nearer than that.
-static double distance_to_nearest(const psi_grouping *groups, size_t g)
+static double distance_to_nearest(const psi_grouping *groups, const laws *all, size_t g)
 {
     double nearest = 1.0;
     for (size_t h = 0; h < groups->n_groups; h++) {
-        double apart = 0.0;
-        if (h == g) continue;
-        for (size_t f = 0; f < groups->n_families && apart < nearest; f++) {
-            apart = fmax(apart, 1.0 - overlap(groups, g, h, f));
-        }
-        nearest = fmin(nearest, apart);
+        if (h != g) nearest = fmin(nearest, distance(groups, all, g, h, nearest));
     }
     return nearest;
 }
@@ -201,6 +249,7 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
     const psi_grouping *groups = run->found->grouping;
     const size_t actions = data->n_actions, nodes = looks->forest.n_nodes;
     const int32_t first = run->result->has_terminal ? 1 : 0;
+    laws all = {0};
     double *needed = NULL;
     uint32_t *visits = NULL;
     int32_t *label = NULL, *unit = NULL;
@@ -213,8 +262,9 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
     TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
     TRY(base_alloc(run->ctx, nodes, sizeof *unit, &unit));
     TRY(base_alloc(run->ctx, nodes, sizeof *same, &same));
+    TRY(laws_new(run->ctx, groups, &all));
     for (size_t g = 0; g < groups->n_groups; g++) {
-        double apart = distance_to_nearest(groups, g);
+        double apart = distance_to_nearest(groups, &all, g);
         if (looks->forest.looks) apart = fmin(apart, 1.5 * RESOLUTION); // at three of them
         for (size_t a = 0; a < actions; a++) {
             const double *counts = groups->counts + g * groups->n_outcomes;
@@ -278,6 +328,7 @@ done:
     base_free(run->ctx, rows);
     base_free(run->ctx, visits);
     base_free(run->ctx, needed);
+    laws_free(run->ctx, &all);
     return status;
 }
 

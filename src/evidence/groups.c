@@ -14,7 +14,12 @@ psi_status evidence_groups_new(psi_ctx *ctx, const evidence_rows *rows, evidence
     psi_status status = PSI_OK;
     *out = (evidence_groups){.rows = rows};
     TRY(base_alloc(ctx, rows->n_families, sizeof *out->concentration, &out->concentration));
-    for (size_t f = 0; f < rows->n_families; f++) out->concentration[f] = 1.0;
+    TRY(base_alloc_zero(ctx, rows->n_outcomes, sizeof *out->having, &out->having));
+    TRY(base_alloc(ctx, rows->n_families, sizeof *out->fewest, &out->fewest));
+    for (size_t f = 0; f < rows->n_families; f++) {
+        out->concentration[f] = 1.0;
+        out->fewest[f] = HUGE_VAL;
+    }
 done:
     return status;
 }
@@ -27,6 +32,10 @@ void evidence_groups_free(psi_ctx *ctx, evidence_groups *groups)
     base_free(ctx, groups->total);
     base_free(ctx, groups->precision);
     base_free(ctx, groups->weighted);
+    base_free(ctx, groups->fewest);
+    base_free(ctx, groups->having);
+    base_free(ctx, groups->has);
+    base_free(ctx, groups->seen);
     *groups = (evidence_groups){0};
 }
 
@@ -43,6 +52,9 @@ void evidence_groups_empty(evidence_groups *groups, size_t g)
 void evidence_groups_clear(evidence_groups *groups)
 {
     for (size_t g = 0; g < groups->n; g++) evidence_groups_empty(groups, g);
+    memset(groups->having, 0, groups->rows->n_outcomes * sizeof *groups->having);
+    groups->n_has = 0;
+    for (size_t f = 0; f < groups->rows->n_families; f++) groups->fewest[f] = HUGE_VAL;
 }
 
 size_t evidence_groups_live(const evidence_groups *groups)
@@ -67,6 +79,8 @@ static psi_status make_room(psi_ctx *ctx, evidence_groups *groups, size_t room)
     TRY(base_resize(ctx, room, rows->n_families * sizeof *groups->total, &groups->total));
     TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->precision));
     TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->weighted));
+    TRY(base_resize(ctx, room, sizeof *groups->seen, &groups->seen));
+    memset(groups->seen + groups->room, 0, (room - groups->room) * sizeof *groups->seen);
     groups->room = room;
 done:
     return status;
@@ -92,27 +106,58 @@ done:
     return status;
 }
 
-void evidence_groups_add(evidence_groups *groups, size_t g, size_t node)
+// Room for so many more entries of lists.
+static psi_status make_room_for_lists(psi_ctx *ctx, evidence_groups *groups, size_t more)
 {
+    if (groups->n_has + more <= groups->room_has) return PSI_OK;
+    if (groups->n_has + more > UINT32_MAX / 4) {
+        return FAIL(ctx, PSI_ELIMIT, "%zu latent states with %zu different outcomes are too many",
+                    groups->n, groups->rows->n_outcomes);
+    }
+    groups->room_has = 2 * (groups->n_has + more);
+    return base_resize(ctx, groups->room_has, sizeof *groups->has, &groups->has);
+}
+
+static void gain(evidence_groups *groups, size_t g, uint32_t o, float n)
+{
+    float *count = &groups->count[g * groups->rows->n_outcomes + o];
+    if (*count == 0.0f) {
+        groups->has[groups->n_has] = (struct evidence_has){(uint32_t)g, groups->having[o]};
+        groups->having[o] = (uint32_t)++groups->n_has;
+    }
+    *count += n;
+}
+
+psi_status evidence_groups_add(psi_ctx *ctx, evidence_groups *groups, size_t g, size_t node)
+{
+    psi_status status = PSI_OK;
     const evidence_rows *rows = groups->rows;
-    float *count = groups->count + g * rows->n_outcomes;
     double *total = groups->total + g * rows->n_families;
+    TRY(make_room_for_lists(ctx, groups, rows->end[node] - rows->begin[node]));
     for (uint64_t i = rows->begin[node]; i < rows->end[node]; i++) {
-        count[rows->outcome[i]] += rows->count[i];
+        gain(groups, g, rows->outcome[i], rows->count[i]);
         total[rows->family[rows->outcome[i]]] += (double)rows->count[i];
     }
     for (size_t m = 0; m < rows->n_means; m++) {
         groups->precision[g * rows->n_means + m] += rows->precision[node * rows->n_means + m];
         groups->weighted[g * rows->n_means + m] += rows->weighted[node * rows->n_means + m];
     }
+    for (size_t f = 0; groups->cells[g] == 0 && f < rows->n_families; f++) {
+        groups->fewest[f] = fmin(groups->fewest[f], total[f]);
+    }
     groups->cells[g]++;
+done:
+    return status;
 }
 
-void evidence_groups_join(evidence_groups *groups, size_t g, size_t h)
+psi_status evidence_groups_join(psi_ctx *ctx, evidence_groups *groups, size_t g, size_t h)
 {
+    psi_status status = PSI_OK;
     const evidence_rows *rows = groups->rows;
-    for (size_t o = 0; o < rows->n_outcomes; o++) {
-        groups->count[g * rows->n_outcomes + o] += groups->count[h * rows->n_outcomes + o];
+    TRY(make_room_for_lists(ctx, groups, rows->n_outcomes));
+    for (uint32_t o = 0; o < rows->n_outcomes; o++) {
+        const float n = groups->count[h * rows->n_outcomes + o];
+        if (n > 0.0f) gain(groups, g, o, n);
     }
     for (size_t f = 0; f < rows->n_families; f++) {
         groups->total[g * rows->n_families + f] += groups->total[h * rows->n_families + f];
@@ -123,6 +168,8 @@ void evidence_groups_join(evidence_groups *groups, size_t g, size_t h)
     }
     groups->cells[g] += groups->cells[h];
     evidence_groups_empty(groups, h);
+done:
+    return status;
 }
 
 // What the node's means add to the evidence of those of the group.
@@ -189,6 +236,41 @@ double evidence_fit(const evidence_groups *groups, size_t g, size_t node, bool o
         if (sum < limit) return -HUGE_VAL; // whatever comes adds the log of a probability
     }
     return sum;
+}
+
+double evidence_candidates(evidence_groups *groups, size_t node)
+{
+    const evidence_rows *rows = groups->rows;
+    const size_t few = groups->n / 8; // a list that is longer saves nothing
+    double bound = 0.0;
+    groups->mark++;
+    for (uint64_t i = rows->begin[node]; i < rows->end[node];) {
+        const uint32_t f = rows->family[rows->outcome[i]], last = rows->first[f + 1];
+        const uint64_t begin = i;
+        double alone = 0.0, n = 0.0;
+        size_t listed = 0;
+        for (; i < rows->end[node] && rows->outcome[i] < last; i++) {
+            const uint32_t o = rows->outcome[i];
+            alone +=
+                psi_log_rising(groups->concentration[f] * rows->base[o], (double)rows->count[i]);
+            n += (double)rows->count[i];
+            for (uint32_t at = groups->having[o]; at && listed <= few;
+                 at = groups->has[at - 1].next) {
+                listed++;
+            }
+        }
+        if (listed > few) continue;         // too many: log P ≤ 0 is all that is known
+        if (groups->fewest[f] < HUGE_VAL) { // the others have none of these, and as many draws
+            bound += alone - psi_log_rising(groups->fewest[f] + groups->concentration[f], n);
+        }
+        for (uint64_t j = begin; j < i; j++) {
+            for (uint32_t at = groups->having[rows->outcome[j]]; at;
+                 at = groups->has[at - 1].next) {
+                groups->seen[groups->has[at - 1].group] = groups->mark;
+            }
+        }
+    }
+    return bound;
 }
 
 double evidence_novel(const evidence_groups *groups, size_t g, size_t node, bool own)

@@ -16,7 +16,7 @@ psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *d
     TRY(evidence_groups_reserve(ctx, &groups, n_groups));
     for (size_t v = 0; v < rows.n_nodes; v++) {
         if (forest->left[v] < 0 && group[v] >= 0) {
-            evidence_groups_add(&groups, (size_t)group[v], v);
+            TRY(evidence_groups_add(ctx, &groups, (size_t)group[v], v));
         }
     }
     evidence_learn_concentration(&groups);
