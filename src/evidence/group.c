@@ -88,6 +88,17 @@ static size_t best_group(search *run, size_t v, size_t except, double limit, dou
     return best;
 }
 
+// How well a state of its own explains node v, where group g explains it best. An observation may
+// be a state that shares most laws with g; a cell that does so is on the border of g, and has to be
+// more than that. That n observations are in g, and this one is not, has odds of one to n.
+static double novel(const search *run, size_t g, size_t v, double alone)
+{
+    const bool own = run->label[v] == (int32_t)g;
+    const double others = (double)run->groups.cells[g] - (own ? 1.0 : 0.0);
+    if (run->forest->looks) return alone;
+    return fmax(alone, evidence_novel(&run->groups, g, v, own)) - log(fmax(others, 1.0));
+}
+
 // Nats by which a cell fits its group better than any other; a cell that is a group by itself, by
 // which it is a state of its own.
 static double margin_of(search *run, const cell *c)
@@ -100,15 +111,7 @@ static double margin_of(search *run, const cell *c)
     double other;
     const size_t nearest = best_group(run, c->node, own, fit - LARGE_MARGIN, &other);
     if (nearest == groups->n) return LARGE_MARGIN;
-    return (single ? evidence_novel(groups, nearest, c->node, false) : fit) - other;
-}
-
-// How well a state of its own explains node v. An observation may be a state that shares most laws
-// with group g; a cell that does so is on the border of g, and has to be more than that.
-static double novel(const search *run, size_t g, size_t v, double alone)
-{
-    if (run->forest->looks) return alone;
-    return fmax(alone, evidence_novel(&run->groups, g, v, run->label[v] == (int32_t)g));
+    return (single ? novel(run, nearest, c->node, fit) : fit) - other;
 }
 
 // From the leaves up: is a node best explained as a cell of one group, as one that founds a group,

@@ -392,6 +392,7 @@ double evidence_pair(const evidence_groups *groups, const evidence_index *index,
     double sum = 0.0;
     double most = M_LN2 * (double)(rows->n_families + rows->n_means); // what agreement can add
     uint64_t j = index->begin[h];
+    if (groups->exact) sum = evidence_one_group((double)groups->cells[g], (double)groups->cells[h]);
     for (size_t m = 0; m < rows->n_means; m++) {
         const size_t i = g * rows->n_means + m, k = h * rows->n_means + m;
         const double p = groups->precision[i], q = groups->weighted[i], v = rows->mean_variance;

@@ -54,3 +54,8 @@ double evidence_two(double one, double two, double factor)
 {
     return factor == HUGE_VAL ? two : evidence_either(two, one - factor);
 }
+
+double evidence_one_group(double n, double m)
+{
+    return psi_log_rising(n, m) - psi_log_rising(1.0, m - 1.0);
+}

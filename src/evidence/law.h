@@ -31,4 +31,9 @@ double evidence_support_factor(const evidence_support *support, double n, double
 // latter is against P(one law).
 double evidence_two(double one, double two, double factor);
 
+// log of the odds that n and m observations are of one group and not of two, before anything is
+// known of them: log (n + m − 1)!/((n − 1)! (m − 1)!), by a partition that grows one observation at
+// a time, each of which joins a group with odds of the group's size to one for a new group.
+double evidence_one_group(double n, double m);
+
 #endif
