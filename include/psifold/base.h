@@ -129,6 +129,73 @@ typedef struct psi_shape {
 
 PSI_API size_t psi_shape_size(const psi_shape *shape); // product of the dimensions; 1 for rank 0
 
+// ---- options ------------------------------------------------------------------------------------
+
+// What can be chosen is described once, in a table of the fields of a struct. The command line, its
+// help, the man page and completion, the manifest of a run, the check when it is resumed, the keys
+// of results that are kept and the keyword arguments of other languages all come from there.
+
+typedef enum psi_option_kind {
+    PSI_OPTION_FLAG,    // bool: given as "on" or "off"
+    PSI_OPTION_SIZE,    // size_t
+    PSI_OPTION_SEED,    // uint64_t
+    PSI_OPTION_REAL,    // double
+    PSI_OPTION_SECONDS, // double: "90", "90s", "1.5m", "2h"
+    PSI_OPTION_TEXT,    // const char *, borrowed
+    PSI_OPTION_CHOICE,  // an enum, or a bool: which of the words in value it is, counted from 0
+} psi_option_kind;
+
+// Who shows an option.
+typedef enum psi_option_group {
+    PSI_OPTION_MAIN,           // --help
+    PSI_OPTION_MORE,           // --help-all, the man page
+    PSI_OPTION_KEPT,           // no command: it is only written down
+    PSI_OPTION_MAY_CHANGE = 4, // added to one of these: a run may be resumed with another value
+} psi_option_group;
+
+typedef struct psi_option {
+    const char *name; // "epsilon-sf" on the command line, "epsilon_sf" in files and other languages
+    char letter;      // 'o' for -o; 0: none
+    psi_option_kind kind;
+    size_t offset, size;  // of the field, in bytes
+    const char *value;    // what help calls the value, "N"; the words of a choice, "auto|full|half"
+    const char *standard; // the default, as it would be given; NULL: what the struct holds
+    const char *range;    // "[1,", "(0,1)": a round bracket where the bound is excluded; NULL: any
+    unsigned group;       // psi_option_group
+    const char *help;
+} psi_option;
+
+// At most 64 options: bit i of a set that says which were given stands for rows[i].
+typedef struct psi_option_table {
+    const psi_option *rows;
+    size_t n;
+} psi_option_table;
+
+// The option of this name, in either spelling; NULL if there is none.
+PSI_API const psi_option *psi_option_find(const psi_option_table *table, const char *name);
+
+// Every field that has a default gets it.
+PSI_API void psi_options_reset(const psi_option_table *table, void *options);
+
+// One option, as on the command line. Adds it to *given (may be NULL). PSI_EUSAGE, with a sentence
+// that says what it takes, for a name that is not in the table or a value that makes no sense; the
+// struct is as it was then.
+PSI_API psi_status psi_option_set(psi_ctx *ctx, const psi_option_table *table, void *options,
+                                  const char *name, const char *text, uint64_t *given);
+
+// The options that were given, from one struct to another: on top of other defaults, for example.
+PSI_API void psi_options_copy(const psi_option_table *table, uint64_t given, const void *from,
+                              void *into);
+
+// PSI_EUSAGE, naming it, if a field is outside its range.
+PSI_API psi_status psi_options_check(psi_ctx *ctx, const psi_option_table *table,
+                                     const void *options);
+
+// The value of a field, as it would be given; "" for a text that is NULL. Returns the buffer.
+enum { PSI_OPTION_TEXT_SIZE = 64 };
+PSI_API const char *psi_option_text(const psi_option *option, const void *options,
+                                    char text[PSI_OPTION_TEXT_SIZE]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,6 +33,18 @@ PSI_API const char *psi_approximator_name(psi_approximator approximator);
 // were before. The paper's own schedule is a third way (psi_cluster_paper).
 typedef enum psi_method { PSI_METHOD_EVIDENCE, PSI_METHOD_SUCCESSOR_FEATURES } psi_method;
 
+// The paper's schedule, with its constants for one of its tasks (psi_cluster_paper).
+#define PSI_PAPER_TABLE(X)                                                                         \
+    X(NONE, "none")                                                                                \
+    X(COLUMN_WORLD, "column-world")                                                                \
+    X(COMBINATION_LOCK, "combination-lock")
+
+typedef enum psi_paper {
+#define X(name, text) PSI_PAPER_##name,
+    PSI_PAPER_TABLE(X)
+#undef X
+} psi_paper;
+
 // How the features of all observations are kept. Halves (bfloat16) take half the memory; auto
 // takes them where floats would need more than a gibibyte.
 typedef enum psi_cache { PSI_CACHE_AUTO, PSI_CACHE_FULL, PSI_CACHE_HALF } psi_cache;
@@ -86,7 +98,7 @@ typedef struct psi_cluster_options {
     size_t representation_steps; // 0: three epochs, 1,000 to 12,000; resnet18: two less 250
     size_t shift;                // images are moved by up to so many pixels while networks learn
     double learning_rate;
-    bool paper; // the paper's schedule: see psi_cluster_paper
+    psi_paper paper; // the paper's schedule: see psi_cluster_paper
     size_t batch, reward_epochs, sf_epochs, representation_epochs; // of it
     uint64_t seed;
     psi_run *run; // where the run is kept while it is under way; NULL: nowhere
@@ -97,6 +109,7 @@ typedef struct psi_cluster_options {
     void *user;
 } psi_cluster_options;
 PSI_API psi_cluster_options psi_cluster_defaults(void);
+PSI_API const psi_option_table *psi_cluster_option_table(void); // of what can be chosen
 
 // The paper's schedule with the constants of its table 1: at every refinement the whole network is
 // trained for so many epochs at a constant learning rate, with cross-entropy alone; clusters are

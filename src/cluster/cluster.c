@@ -256,7 +256,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
         .filter = filter,
         .norm = options->norm,
         .split = options->split,
-        .sf_alone = options->paper,
+        .sf_alone = options->paper != PSI_PAPER_NONE,
         .max_refinements = options->max_refinements,
         .max_latent_states = options->max_latent_states,
         .stride = stride_of(run),

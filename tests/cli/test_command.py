@@ -257,9 +257,9 @@ class Command(unittest.TestCase):
         self.refuse(2, "exists already", "cluster", data, "-o", run_folder)
         for option, value, sentence in (("--max-rounds", 0, "at least 1"),
                                         ("--head-steps", 0, "at least 1"),
-                                        ("--gamma", 1.5, "between 0 and 1"),
-                                        ("--filter", -0.1, "share of the states"),
-                                        ("--epsilon-sf", -1, "negative")):
+                                        ("--gamma", 1.5, "above 0 and below 1"),
+                                        ("--filter", -0.1, "at least 0 and below 1"),
+                                        ("--epsilon-sf", -1, "at least 0")):
             self.refuse(2, sentence, "cluster", data, "-o", self.path / "no", option, value)
         self.assertFalse((self.path / "no").exists())
 
