@@ -177,39 +177,44 @@ done:
     return status;
 }
 
+typedef struct reproduce_call {
+    study of;
+    bool show_options;
+} reproduce_call;
+
+#define FIELD(name) OPTION_FIELD(reproduce_call, name)
+static const psi_option OPTIONS[] = {
+    {"output", 'o', PSI_OPTION_TEXT, FIELD(of.output), "FOLDER", "results", NULL, PSI_OPTION_MAIN,
+     "where data, figures and pages go"},
+    {"scale", 0, PSI_OPTION_CHOICE, FIELD(of.scale_name), "quick|medium|paper", "quick", NULL,
+     PSI_OPTION_MAIN, "how much of it: minutes, an hour or more, or as much as the paper"},
+    {"constants", 0, PSI_OPTION_CHOICE, FIELD(of.constants), "ours|table-1", "ours", NULL,
+     PSI_OPTION_MAIN, "psifold's own, or the paper's schedule with table 1"},
+    {"net", 0, PSI_OPTION_CHOICE, FIELD(of.net), "auto|cnn|resnet18", "auto", NULL, PSI_OPTION_MAIN,
+     "of the lock and its agents; auto: cnn at quick scale, resnet18 beyond it"},
+    {"episodes", 0, PSI_OPTION_SIZE, FIELD(of.episodes), "N", "0", NULL, PSI_OPTION_MAIN,
+     "training trajectories; of transfer or sweep alone, --agent-episodes; 0: the scale's"},
+    {"agent-episodes", 0, PSI_OPTION_SIZE, FIELD(of.agent_episodes), "N", "0", NULL,
+     PSI_OPTION_MORE, "transfer, sweep: an agent's episodes in a task; 0: 100"},
+    {"run", 0, PSI_OPTION_TEXT, FIELD(of.run), "RUN", NULL, NULL, PSI_OPTION_MAIN,
+     "transfer: take the representation from this run folder"},
+    {"seeds", 0, PSI_OPTION_SIZE, FIELD(of.seeds), "N", "0", NULL, PSI_OPTION_MAIN,
+     "transfer, sweep: seeds; 0: the scale's"},
+    {"digits", 0, PSI_OPTION_CHOICE, FIELD(of.images), "auto|mnist|drawn", "auto", NULL,
+     PSI_OPTION_MORE, "images of the lock; auto: mnist if it was fetched"},
+    {"digits-per-dial", 0, PSI_OPTION_SIZE, FIELD(of.digits), "N", "10", "[2,10]", PSI_OPTION_MORE,
+     "of the lock: fewer make it smaller"},
+    {"show-options", 0, PSI_OPTION_FLAG, FIELD(show_options), NULL, "off", NULL, PSI_OPTION_MORE,
+     "print the constants of table 1 and ours, and do nothing"},
+};
+
 psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
 {
     static const char *const scales[] = {"quick", "medium", "paper"};
     psi_status status = PSI_OK;
-    bool show_options = false;
-    study of = {.cli = cli,
-                .scale_name = "quick",
-                .output = "results",
-                .net = "auto",
-                .constants = "ours",
-                .digits = 10,
-                .images = "auto"};
-    const cli_option options[] = {
-        {"output", 'o', "FOLDER", CLI_TEXT, &of.output, "where data, figures and pages go"},
-        {"scale", 0, "quick|medium|paper", CLI_CHOICE, &of.scale_name,
-         "how much of it: minutes, an hour or more, or as much as the paper"},
-        {"constants", 0, "ours|table-1", CLI_CHOICE, &of.constants,
-         "psifold's own, or the paper's schedule with table 1"},
-        {"net", 0, "auto|cnn|resnet18", CLI_CHOICE, &of.net,
-         "of the lock and its agents; auto: cnn at quick scale, resnet18 beyond it"},
-        {"episodes", 0, "N", CLI_SIZE, &of.episodes,
-         "training trajectories; of transfer or sweep alone, --agent-episodes; 0: the scale's"},
-        {"agent-episodes", 0, "N", CLI_SIZE, &of.agent_episodes,
-         "transfer, sweep: an agent's episodes in a task; 0: 100"},
-        {"run", 0, "RUN", CLI_TEXT, &of.run,
-         "transfer: take the representation from this run folder"},
-        {"seeds", 0, "N", CLI_SIZE, &of.seeds, "transfer, sweep: seeds; 0: the scale's"},
-        {"digits", 0, "auto|mnist|drawn", CLI_CHOICE, &of.images,
-         "images of the lock; auto: mnist if it was fetched"},
-        {"digits-per-dial", 0, "N", CLI_SIZE, &of.digits, "of the lock: fewer make it smaller"},
-        {"show-options", 0, NULL, CLI_FLAG, &show_options,
-         "print the constants of table 1 and ours, and do nothing"},
-    };
+    reproduce_call call = {.of.cli = cli};
+    study *of = &call.of;
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "reproduce",
         .arguments = "[WHAT]",
@@ -226,27 +231,23 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (show_options) return study_show_presets(cli);
-    while (strcmp(scales[of.scale], of.scale_name) != 0) of.scale++;
+    if (call.show_options) return study_show_presets(cli);
+    while (strcmp(scales[of->scale], of->scale_name) != 0) of->scale++;
     if (!arguments[0] || (strcmp(arguments[0], "all") != 0 && !find_study(arguments[0]))) {
         status = FAIL(cli->ctx, PSI_EUSAGE,
                       "reproduce needs to know what: column-world, point-column-world, "
                       "combination-lock, transfer, sweep or all");
         goto done;
     }
-    if (of.digits < 2 || of.digits > 10) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "--digits-per-dial is from 2 to 10");
-        goto done;
-    }
-    if (find_study(arguments[0]) && find_study(arguments[0])->agents && of.agent_episodes == 0) {
-        of.agent_episodes = of.episodes;
-        of.episodes = 0;
+    if (find_study(arguments[0]) && find_study(arguments[0])->agents && of->agent_episodes == 0) {
+        of->agent_episodes = of->episodes;
+        of->episodes = 0;
     }
     if (!psi_figures_possible()) {
         status = FAIL(cli->ctx, PSI_EMISSING, "gnuplot is not installed: the figures need it");
         goto done;
     }
-    status = run_studies(cli, &of, arguments[0]);
+    status = run_studies(cli, of, arguments[0]);
 done:
     return status;
 }

@@ -14,6 +14,7 @@
 
 static const double CHECKPOINT_EVERY = 30; // seconds
 enum { MOST_TOGETHER = 16 };               // trials that look through a network together
+enum { LARGEST_RESULT = 1 << 20 };         // bytes
 
 typedef struct trials {
     psi_ctx *ctx;
@@ -105,31 +106,76 @@ static bool sees_through_network(const psi_agent_options *o)
            o->view != PSI_VIEW_TRUTH;
 }
 
-// What a finished trial must have been for its result to count: the task and all that was chosen.
-static psi_status description(psi_ctx *ctx, const cli_trial *trial, json_t **out)
+// The network in a file, as a number.
+static psi_status hash_of_file(psi_ctx *ctx, const char *path, char text[17])
+{
+    psi_status status = PSI_OK;
+    psi_net *net = NULL;
+    TRY(psi_net_load(ctx, path, &net));
+    TRY(hash_of(ctx, net, text));
+done:
+    psi_net_free(ctx, net);
+    return status;
+}
+
+// What a trial must have been for its result to count, or its checkpoint: all that decides what
+// comes out of it.
+static psi_status key_of(psi_ctx *ctx, const cli_trial *trial, json_t **out)
 {
     psi_status status = PSI_OK;
     const psi_agent_options *o = &trial->options;
-    char task[PSI_TASK_JSON_SIZE], hash[17];
+    const bool pretrained = o->kind == PSI_AGENT_PRETRAINED;
+    char task[PSI_TASK_JSON_SIZE], truth[PSI_TASK_JSON_SIZE] = "", first[PSI_TASK_JSON_SIZE] = "",
+                                   representation[17], start[17] = "";
+    json_t *chosen = NULL;
     *out = NULL;
     TRY(psi_task_json(ctx, &trial->task, task));
-    TRY(hash_of(ctx, sees_through_network(o) ? o->representation : NULL, hash));
-    *out =
-        json_pack("{s:s, s:I, s:i, s:b, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, "
-                  "s:I, s:I, s:f, s:I, "
-                  "s:f, s:f, s:f}",
-                  "representation", hash, "learning_starts", (json_int_t)o->learning_starts, "loss",
-                  (int)o->loss, "freeze_norm", (int)o->freeze_norm, "task", task, "kind",
-                  psi_agent_kind_name(o->kind), "net", psi_net_kind_name(o->net), "view",
-                  psi_view_name(o->view), "hidden", (json_int_t)o->hidden, "episodes",
-                  (json_int_t)trial->episodes, "seed", (json_int_t)o->seed, "gamma", o->gamma,
-                  "learning_rate", o->learning_rate, "batch", (json_int_t)o->batch, "buffer",
-                  (json_int_t)o->buffer, "exploration_episodes",
-                  (json_int_t)o->exploration_episodes, "update_every", (json_int_t)o->update_every,
-                  "tau", o->tau, "target_period", (json_int_t)o->target_period, "final_epsilon",
-                  o->final_epsilon, "table_rate", o->table_rate, "optimism", o->optimism);
+    if (o->truth_of) TRY(psi_task_json(ctx, o->truth_of, truth));
+    if (pretrained && !trial->start_file) TRY(psi_task_json(ctx, &trial->training, first));
+    if (pretrained && trial->start_file) TRY(hash_of_file(ctx, trial->start_file, start));
+    TRY(hash_of(ctx, sees_through_network(o) ? o->representation : NULL, representation));
+    TRY(base_options_json(ctx, psi_agent_option_table(), o, true, &chosen));
+    *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:O}", "task", task, "truth_of", truth,
+                     "pretraining", first, "start", start, "representation", representation,
+                     "episodes", (json_int_t)trial->episodes, "evaluation",
+                     (json_int_t)trial->evaluation, "options", chosen);
     TRY(base_json_made(ctx, *out));
 done:
+    json_decref(chosen);
+    return status;
+}
+
+// The first member that two objects do not share, or NULL.
+static const char *first_difference(const json_t *wanted, const json_t *found)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)wanted, key, value)
+    {
+        const json_t *other = json_object_get(found, key);
+        if (json_is_object(value) && json_is_object(other)) {
+            const char *inside = first_difference(value, other);
+            if (inside) return inside;
+        } else if (!other || !json_equal(value, other)) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+static psi_status check_key(psi_ctx *ctx, const cli_trial *trial, const json_t *found)
+{
+    psi_status status = PSI_OK;
+    json_t *wanted = NULL;
+    TRY(key_of(ctx, trial, &wanted));
+    const char *other = first_difference(wanted, found);
+    if (other) {
+        status =
+            FAIL(ctx, PSI_EUSAGE, "%s is there with another %s; choose another folder or remove it",
+                 trial->folder, other);
+    }
+done:
+    json_decref(wanted);
     return status;
 }
 
@@ -141,23 +187,16 @@ static psi_status file_in(psi_ctx *ctx, const cli_trial *trial, const char *name
 // Reads the result of a trial that was finished before, if there is one.
 static psi_status read_result(psi_ctx *ctx, cli_trial *trial)
 {
-    enum { LARGEST_RESULT = 1 << 20 };
     psi_status status = PSI_OK;
     char *result = NULL, *curve = NULL;
-    json_t *json = NULL, *wanted = NULL;
+    json_t *json = NULL;
     struct stat info;
     if (!trial->folder) return PSI_OK;
     TRY(file_in(ctx, trial, "result.json", &result));
     TRY(file_in(ctx, trial, "curve.csv", &curve));
     if (stat(result, &info) != 0) goto done;
     TRY(base_json_load(ctx, result, LARGEST_RESULT, &json));
-    TRY(description(ctx, trial, &wanted));
-    if (!json_equal(json_object_get(json, "trial"), wanted)) {
-        status = FAIL(ctx, PSI_EUSAGE,
-                      "%s is there with other options; choose another folder or remove it",
-                      trial->folder);
-        goto done;
-    }
+    TRY(check_key(ctx, trial, json_object_get(json, "trial")));
     const json_t *scores = json_object_get(json, "result");
     trial->score = score_from(scores);
     trial->final = score_from(json_object_get(scores, "final"));
@@ -170,7 +209,28 @@ done:
     base_free(ctx, result);
     base_free(ctx, curve);
     json_decref(json);
-    json_decref(wanted);
+    return status;
+}
+
+// trial.json says from the beginning on what a folder is about, before there is a result.
+static psi_status claim_folder(psi_ctx *ctx, const cli_trial *trial)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    json_t *key = NULL;
+    struct stat info;
+    TRY(base_make_folders(ctx, trial->folder));
+    TRY(file_in(ctx, trial, "trial.json", &path));
+    if (stat(path, &info) == 0) {
+        TRY(base_json_load(ctx, path, LARGEST_RESULT, &key));
+        TRY(check_key(ctx, trial, key));
+    } else {
+        TRY(key_of(ctx, trial, &key));
+        TRY(base_json_save(ctx, path, key));
+    }
+done:
+    json_decref(key);
+    base_free(ctx, path);
     return status;
 }
 
@@ -189,7 +249,7 @@ static psi_status write_result(psi_ctx *ctx, const cli_trial *trial, const psi_a
     if (trial->keep_network && psi_agent_network(agent)) {
         TRY(psi_net_save(ctx, psi_agent_network(agent), network));
     }
-    TRY(description(ctx, trial, &wanted));
+    TRY(key_of(ctx, trial, &wanted));
     json = json_pack("{s:O, s:o}", "trial", wanted, "result", cli_trial_json(trial));
     TRY(base_json_made(ctx, json));
     TRY(base_json_save(ctx, result, json));
@@ -261,7 +321,7 @@ static psi_status make_member(psi_ctx *ctx, party *p, size_t i)
     struct stat info;
     psi_agent_options options = trial->options;
     if (trial->folder) {
-        TRY(base_make_folders(ctx, trial->folder));
+        TRY(claim_folder(ctx, trial));
         TRY(file_in(ctx, trial, "checkpoint", &p->checkpoints[i]));
     }
     if (options.kind == PSI_AGENT_PRETRAINED) TRY(pretrain(ctx, p->all, trial, &p->start[i]));

@@ -123,6 +123,7 @@ typedef struct psi_agent_options {
 } psi_agent_options;
 
 PSI_API psi_agent_options psi_agent_defaults(psi_agent_kind kind);
+PSI_API const psi_option_table *psi_agent_option_table(void); // of what can be chosen
 
 // One episode of a learning curve.
 typedef struct psi_agent_episode {

@@ -142,7 +142,7 @@ typedef enum psi_option_kind {
     PSI_OPTION_REAL,    // double
     PSI_OPTION_SECONDS, // double: "90", "90s", "1.5m", "2h"
     PSI_OPTION_TEXT,    // const char *, borrowed
-    PSI_OPTION_CHOICE,  // an enum, or a bool: which of the words in value it is, counted from 0
+    PSI_OPTION_CHOICE,  // one of the words in value: an enum or a bool, counted from 0, or the word
 } psi_option_kind;
 
 // Who shows an option.

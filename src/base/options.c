@@ -44,8 +44,8 @@ static void range_words(const char *range, char words[64])
 {
     const bounds b = bounds_of(range);
     char low[32] = "", high[32] = "";
-    if (b.has_low) snprintf(low, sizeof low, "%s %g", b.above ? "above" : "at least", b.low);
-    if (b.has_high) snprintf(high, sizeof high, "%s %g", b.below ? "below" : "at most", b.high);
+    if (b.has_low) snprintf(low, sizeof low, "%s %.10g", b.above ? "above" : "at least", b.low);
+    if (b.has_high) snprintf(high, sizeof high, "%s %.10g", b.below ? "below" : "at most", b.high);
     snprintf(words, 64, "%s%s%s", low, *low && *high ? " and " : "", high);
 }
 
@@ -90,14 +90,6 @@ static const char *get_text(const psi_option *option, const void *options)
     return value;
 }
 
-static unsigned get_choice(const psi_option *option, const void *options)
-{
-    unsigned value = 0;
-    if (option->size == sizeof(bool)) return get_flag(option, options);
-    memcpy(&value, field_of(option, options), sizeof value);
-    return value;
-}
-
 static void put(const psi_option *option, void *options, const void *value)
 {
     memcpy((char *)options + option->offset, value, option->size);
@@ -113,6 +105,34 @@ static size_t word_at(const char *words, unsigned which, const char **out)
     }
     *out = words;
     return strcspn(words, "|");
+}
+
+// Which of the words this is; false if it is none of them.
+static bool find_word(const char *words, const char *text, unsigned *which)
+{
+    const char *word;
+    const size_t length = strlen(text);
+    for (*which = 0; word_at(words, *which, &word) > 0; ++*which) {
+        if (strcspn(word, "|") == length && strncmp(word, text, length) == 0) return true;
+    }
+    return false;
+}
+
+// A choice is kept as an enum, as a bool where there are two, or as the word itself. Its length, or
+// 0 for a value that is none of them.
+static size_t get_choice(const psi_option *option, const void *options, const char **word)
+{
+    unsigned which = 0;
+    if (option->size == sizeof *word) {
+        *word = get_text(option, options);
+        return *word && find_word(option->value, *word, &which) ? strlen(*word) : 0;
+    }
+    if (option->size == sizeof(bool)) {
+        which = get_flag(option, options);
+    } else {
+        memcpy(&which, field_of(option, options), sizeof which);
+    }
+    return word_at(option->value, which, word);
 }
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -146,15 +166,16 @@ static bool read_flag(const psi_option *option, const char *text, void *options,
 static bool read_choice(const psi_option *option, const char *text, void *options,
                         char problem[BASE_OPTION_PROBLEM])
 {
-    const char *word;
-    const size_t length = strlen(text);
-    for (unsigned which = 0; word_at(option->value, which, &word) > 0; which++) {
-        if (strcspn(word, "|") != length || strncmp(word, text, length) != 0) continue;
-        const bool second = which == 1;
-        put(option, options, option->size == sizeof(bool) ? (const void *)&second : &which);
-        return true;
+    unsigned which;
+    if (!find_word(option->value, text, &which)) {
+        return refuse(option, text, option->value, problem);
     }
-    return refuse(option, text, option->value, problem);
+    const bool second = which == 1;
+    put(option, options,
+        option->size == sizeof text     ? (const void *)&text
+        : option->size == sizeof second ? (const void *)&second
+                                        : (const void *)&which);
+    return true;
 }
 
 static bool read_whole(const psi_option *option, const char *text, void *options,
@@ -279,12 +300,12 @@ psi_status psi_options_check(psi_ctx *ctx, const psi_option_table *table, const 
             break;
         case PSI_OPTION_REAL:
         case PSI_OPTION_SECONDS:
-            sound = !isnan(get_real(option, options))
+            sound = isfinite(get_real(option, options))
                         ? check_range(option, get_real(option, options), text, problem)
                         : refuse(option, text, "a number", problem);
             break;
         case PSI_OPTION_CHOICE:
-            sound = word_at(option->value, get_choice(option, options), &word) > 0 ||
+            sound = get_choice(option, options, &word) > 0 ||
                     refuse(option, text, option->value, problem);
             break;
         case PSI_OPTION_FLAG:
@@ -298,14 +319,14 @@ psi_status psi_options_check(psi_ctx *ctx, const psi_option_table *table, const 
 const char *psi_option_text(const psi_option *option, const void *options,
                             char text[PSI_OPTION_TEXT_SIZE])
 {
-    const char *word = "?";
-    size_t length = 1;
+    const char *word = NULL;
+    size_t length;
     switch (option->kind) {
     case PSI_OPTION_FLAG: word = get_flag(option, options) ? "on" : "off"; break;
     case PSI_OPTION_TEXT: word = get_text(option, options); break;
     case PSI_OPTION_CHOICE:
-        length = word_at(option->value, get_choice(option, options), &word);
-        snprintf(text, PSI_OPTION_TEXT_SIZE, "%.*s", (int)length, word);
+        length = get_choice(option, options, &word);
+        snprintf(text, PSI_OPTION_TEXT_SIZE, "%.*s", (int)length, length > 0 ? word : "");
         return text;
     case PSI_OPTION_SIZE:
     case PSI_OPTION_SEED:

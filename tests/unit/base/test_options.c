@@ -20,7 +20,7 @@ typedef struct basket {
     size_t count;
     uint64_t seed;
     double weight, share, wait;
-    const char *label;
+    const char *label, *colour;
 } basket;
 
 #define FIELD(name) OPTION_FIELD(basket, name)
@@ -37,6 +37,8 @@ static const psi_option ROWS[] = {
     {"wait", 0, PSI_OPTION_SECONDS, FIELD(wait), "SECONDS", "90", "[0,",
      PSI_OPTION_MORE | PSI_OPTION_MAY_CHANGE, "until"},
     {"label", 0, PSI_OPTION_TEXT, FIELD(label), "TEXT", NULL, NULL, PSI_OPTION_MAIN, "on it"},
+    {"colour", 0, PSI_OPTION_CHOICE, FIELD(colour), "red|green", "green", NULL, PSI_OPTION_MAIN,
+     "of it"},
 };
 static const psi_option_table TABLE = {ROWS, sizeof ROWS / sizeof ROWS[0]};
 
@@ -57,6 +59,7 @@ static void test_defaults_come_from_the_table(void **state)
     assert_int_equal(made.count, 12);
     assert_true(made.weight == 0.1 && made.wait == 90.0 && made.share == 0.25);
     assert_null(made.label);
+    assert_string_equal(made.colour, "green");
 }
 
 static void test_text_becomes_a_value_and_text_again(void **state)
@@ -65,19 +68,13 @@ static void test_text_becomes_a_value_and_text_again(void **state)
     psi_ctx *ctx = test_ctx(1);
     basket made = standard();
     static const char *const pairs[][3] = {
-        {"what", "plum", "plum"},
-        {"washed", "off", "off"},
-        {"order", "sorted", "sorted"},
-        {"count", "100", "100"},
-        {"net-weight", "2.5", "2.5"},
-        {"net_weight", "1e-3", "0.001"},
-        {"wait", "45", "45"},
-        {"wait", "60s", "60"},
-        {"wait", "1.5m", "90"},
-        {"wait", "2h", "7200"},
-        {"label", "a b", "a b"},
-        {"share", "0", "0"},
-        {"seed", "18446744073709551615", "18446744073709551615"}};
+        {"what", "plum", "plum"},      {"washed", "off", "off"},
+        {"order", "sorted", "sorted"}, {"count", "100", "100"},
+        {"net-weight", "2.5", "2.5"},  {"net_weight", "1e-3", "0.001"},
+        {"wait", "45", "45"},          {"wait", "60s", "60"},
+        {"wait", "1.5m", "90"},        {"wait", "2h", "7200"},
+        {"label", "a b", "a b"},       {"share", "0", "0"},
+        {"colour", "red", "red"},      {"seed", "18446744073709551615", "18446744073709551615"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         char text[PSI_OPTION_TEXT_SIZE];
         assert_ok(ctx, psi_option_set(ctx, &TABLE, &made, pairs[i][0], pairs[i][1], NULL));
@@ -115,6 +112,7 @@ static void test_what_makes_no_sense_is_refused(void **state)
         {"wait", "5mm", "5m or 2h"},
         {"wait", "-1", "at least 0"},
         {"label", NULL, "--label needs a value"},
+        {"colour", "blue", "--colour takes red|green, not 'blue'"},
         {"labels", "x", "there is no option 'labels'"},
         {"labe", "x", "there is no option 'labe'"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
@@ -145,6 +143,9 @@ static void test_a_struct_made_by_hand_is_checked(void **state)
     made.what = (fruit)3;
     assert_status(ctx, psi_options_check(ctx, &TABLE, &made), PSI_EUSAGE);
     test_assert_error_says(ctx, "--what takes");
+    made = standard();
+    made.colour = "reddish";
+    assert_status(ctx, psi_options_check(ctx, &TABLE, &made), PSI_EUSAGE);
     psi_ctx_free(ctx);
 }
 
@@ -174,9 +175,11 @@ static void test_json_has_every_option_in_order(void **state)
     assert_ok(ctx, base_options_json(ctx, &TABLE, &made, false, &all));
     assert_ok(ctx, base_options_json(ctx, &TABLE, &made, true, &lasting));
     char *text = json_dumps(all, JSON_COMPACT);
-    assert_string_equal(text, "{\"what\":\"pear\",\"washed\":true,\"order\":\"any\",\"count\":12,"
-                              "\"seed\":\"18446744073709551615\",\"net_weight\":"
-                              "0.10000000000000001,\"share\":0.25,\"wait\":90.0,\"label\":null}");
+    assert_string_equal(
+        text,
+        "{\"what\":\"pear\",\"washed\":true,\"order\":\"any\",\"count\":12,"
+        "\"seed\":\"18446744073709551615\",\"net_weight\":"
+        "0.10000000000000001,\"share\":0.25,\"wait\":90.0,\"label\":null,\"colour\":\"green\"}");
     free(text);
     assert_int_equal(json_object_size(lasting), json_object_size(all) - 1);
     assert_null(json_object_get(lasting, "wait"));
