@@ -1,7 +1,6 @@
 // psifold agent: an agent learns a built-in task, once per seed.
 #include "cli/commands.h"
 #include "cli/task.h"
-#include "cli/trial.h"
 
 #include "base/file.h"
 
@@ -69,13 +68,13 @@ done:
 }
 
 static psi_status make_trials(cli_call *cli, const agent_call *call, const psi_task *task,
-                              cli_trial *trials)
+                              psi_trial *trials)
 {
     psi_status status = PSI_OK;
     psi_task training;
     TRY(training_task(cli, task, &training));
     for (size_t i = 0; i < call->seeds; i++) {
-        trials[i] = (cli_trial){.task = *task,
+        trials[i] = (psi_trial){.task = *task,
                                 .training = training,
                                 .start_file = call->start,
                                 .options = call->options,
@@ -93,7 +92,7 @@ done:
 }
 
 static psi_status report(cli_call *cli, const agent_call *call, const psi_task *task,
-                         const cli_trial *trials)
+                         const psi_trial *trials)
 {
     psi_status status = PSI_OK;
     json_t *runs = json_array();
@@ -108,9 +107,13 @@ static psi_status report(cli_call *cli, const agent_call *call, const psi_task *
     cli_print(cli, "%6s %16s %9s %12s %10s %9s %16s", "seed", "reward per step", "steps",
               "first solve", "truncated", "updates", "at the end");
     for (size_t i = 0; i < call->seeds; i++) {
-        const cli_trial *t = &trials[i];
+        const psi_trial *t = &trials[i];
         scores[i] = t->score.reward_per_step;
-        json_array_append_new(runs, cli_trial_json(t));
+        char text[PSI_TRIAL_JSON_SIZE];
+        json_t *trial = NULL;
+        TRY(psi_trial_json(cli->ctx, t, text));
+        TRY(base_json_parse(cli->ctx, "the scores of a trial", text, strlen(text), &trial));
+        json_array_append_new(runs, trial);
         cli_print(cli, "%6llu %16.4f %9llu %12llu %10llu %9llu %16.4f%s",
                   (unsigned long long)t->options.seed, t->score.reward_per_step,
                   (unsigned long long)t->score.steps,
@@ -127,7 +130,9 @@ static psi_status report(cli_call *cli, const agent_call *call, const psi_task *
     TRY(cli_set(cli, "preset", json_string(task->preset)));
     TRY(cli_set(cli, "kind", json_string(kind)));
     TRY(cli_set(cli, "episodes", json_integer((json_int_t)call->episodes)));
-    TRY(cli_set(cli, "reward_per_step", cli_interval_json(&mean)));
+    TRY(cli_set(cli, "reward_per_step",
+                json_pack("{s:f, s:f, s:f}", "estimate", mean.estimate, "low", mean.low, "high",
+                          mean.high)));
     TRY(cli_set(cli, "optimum",
                 json_pack("{s:f, s:f, s:f}", "reward_per_step", optimum.reward_per_step, "steps",
                           optimum.steps, "value", optimum.value)));
@@ -158,7 +163,7 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_task task, truth;
     psi_run_result *run = NULL;
-    cli_trial *trials = NULL;
+    psi_trial *trials = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     choose_options(&call, options[0].given);
     TRY(cli_task_make(cli, arguments[0], &call.task, &task));
@@ -178,10 +183,10 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
     }
     TRY(base_alloc_zero(cli->ctx, call.seeds, sizeof *trials, &trials));
     TRY(make_trials(cli, &call, &task, trials));
-    TRY(cli_trials_run(cli, trials, call.seeds, call.wide));
+    TRY(psi_trials_run(cli->ctx, trials, call.seeds, call.wide));
     status = report(cli, &call, &task, trials);
 done:
-    cli_trials_free(cli, trials, call.seeds);
+    psi_trials_free(cli->ctx, trials, call.seeds);
     base_free(cli->ctx, trials);
     psi_run_result_free(cli->ctx, run);
     return status;

@@ -73,7 +73,7 @@ static psi_status heads_errors(cli_call *cli, const char *folder, const psi_traj
                 FAIL(cli->ctx, PSI_EDATA, "%s: heads and latent model %zu disagree", folder, i + 1);
             goto done;
         }
-        cli_mark_terminals(data, run, labels + i * n);
+        if (run->has_terminal) psi_mark_terminals(data, labels + i * n);
         const psi_paths paths =
             psi_trajectories_paths(data, labels + i * n, model->n_states, run->has_terminal);
         snprintf(what, sizeof what, "refinement %zu", i + 1);

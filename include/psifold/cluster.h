@@ -385,6 +385,18 @@ PSI_API void psi_run_steps_free(psi_ctx *ctx, psi_cluster_step *steps);
 PSI_API psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result *run,
                                   const psi_observations *observations, int32_t *labels);
 
+// Labels that a network gave, where latent state 0 is the terminal one: the ends of terminated
+// episodes become what they are known to be, and −1 what looks like an end where the episode went
+// on.
+PSI_API void psi_mark_terminals(const psi_trajectories *data, int32_t *labels);
+
+// The labels (n_observations) that a run gives to data: its own if these are the data that it was
+// made from (*own, by their fingerprint; may be NULL), else those of its representation network,
+// with terminal states marked. PSI_ESHAPE for another number of actions, PSI_EMISSING for other
+// data and a table.
+PSI_API psi_status psi_run_label(psi_ctx *ctx, const psi_run_result *run,
+                                 const psi_trajectories *data, int32_t *labels, bool *own);
+
 // The latent model of refinement i (from 1), as made from the run's own data. *out belongs to the
 // caller.
 PSI_API psi_status psi_run_model(psi_ctx *ctx, const char *folder, const psi_run_result *run,
