@@ -14,11 +14,15 @@
 extern "C" {
 #endif
 
+// The version. The binary interface is the same as long as these two are.
 #define PSI_VERSION_MAJOR 0
+// See PSI_VERSION_MAJOR.
 #define PSI_VERSION_MINOR 1
+// What changes with every release.
 #define PSI_VERSION_PATCH 0
 
 #if defined(__GNUC__)
+// What is public, and visible outside of the library.
 #define PSI_API __attribute__((visibility("default")))
 #else
 #define PSI_API
@@ -60,6 +64,7 @@ typedef struct psi_allocator {
     void *user;
 } psi_allocator;
 
+// How weighty a sentence is: something to know, or something to look after.
 typedef enum psi_log_level { PSI_LOG_NOTE, PSI_LOG_WARNING } psi_log_level;
 
 // Work that takes time reports itself: done of total units (total 0: not known) of a named phase.
@@ -70,6 +75,7 @@ typedef struct psi_progress {
     double seconds, seconds_left;
 } psi_progress;
 
+// What a context is made with; all zero is fine.
 typedef struct psi_options {
     psi_allocator allocator; // all zero: malloc and free
     void (*log)(void *user, psi_log_level level, const char *sentence);
@@ -89,6 +95,7 @@ typedef struct psi_error_record {
     char where[64]; // file:line in the library
 } psi_error_record;
 
+// A context: see psi_ctx_new.
 typedef struct psi_ctx psi_ctx;
 
 // A context carries allocator, callbacks, threads and the last error. It is used by one thread at a
@@ -98,9 +105,10 @@ typedef struct psi_ctx psi_ctx;
 PSI_API psi_status psi_ctx_new(const psi_options *options, psi_ctx **out);
 PSI_API void psi_ctx_free(psi_ctx *ctx);
 
+// What went wrong last; borrowed, until the next call that fails.
 PSI_API const psi_error_record *psi_error(const psi_ctx *ctx);
-PSI_API int psi_threads(const psi_ctx *ctx);
-PSI_API void psi_cancel(psi_ctx *ctx); // running work returns PSI_ECANCELLED at its next step
+PSI_API int psi_threads(const psi_ctx *ctx); // how many threads it works with
+PSI_API void psi_cancel(psi_ctx *ctx);       // running work returns PSI_ECANCELLED at its next step
 
 // Element types of arrays, in memory and in files.
 #define PSI_DTYPE_TABLE(X)                                                                         \
@@ -116,9 +124,11 @@ typedef enum psi_dtype {
 #undef X
 } psi_dtype;
 
+// Bytes of an element, and its name in numpy.
 PSI_API size_t psi_dtype_size(psi_dtype dtype);
 PSI_API const char *psi_dtype_name(psi_dtype dtype);
 
+// The most dimensions that an observation has.
 #define PSI_MAX_RANK 4
 
 // The shape of one observation: rank 0 is a single number, {3, 28, 28} three stacked images.
@@ -153,6 +163,7 @@ typedef enum psi_option_group {
     PSI_OPTION_MAY_CHANGE = 4, // added to one of these: a run may be resumed with another value
 } psi_option_group;
 
+// One option: a field of a struct, and all there is to say about it.
 typedef struct psi_option {
     const char *name; // "epsilon-sf" on the command line, "epsilon_sf" in files and other languages
     char letter;      // 'o' for -o; 0: none
@@ -191,8 +202,9 @@ PSI_API void psi_options_copy(const psi_option_table *table, uint64_t given, con
 PSI_API psi_status psi_options_check(psi_ctx *ctx, const psi_option_table *table,
                                      const void *options);
 
-// The value of a field, as it would be given; "" for a text that is NULL. Returns the buffer.
 enum { PSI_OPTION_TEXT_SIZE = 64 };
+
+// The value of a field, as it would be given; "" for a text that is NULL. Returns the buffer.
 PSI_API const char *psi_option_text(const psi_option *option, const void *options,
                                     char text[PSI_OPTION_TEXT_SIZE]);
 

@@ -27,6 +27,7 @@ typedef enum psi_approximator {
 #undef X
 } psi_approximator;
 
+// "resnet18"; borrowed.
 PSI_API const char *psi_approximator_name(psi_approximator approximator);
 
 // How latent states are told apart: by evidence, or by successor features within epsilon, as they
@@ -72,6 +73,7 @@ typedef struct psi_cluster_phase {
 
 typedef struct psi_run psi_run; // a run folder, see below
 
+// What can be chosen about a clustering (psi_cluster_option_table describes it).
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
@@ -150,6 +152,7 @@ PSI_API void psi_certificate_free(psi_ctx *ctx, psi_certificate *certificate);
 
 // ---- the verdict --------------------------------------------------------------------------------
 
+// How sure the answer is, in a word.
 #define PSI_VERDICT_TABLE(X)                                                                       \
     X(CERTAIN, "certain")                       /* every other answer loses by a margin */         \
     X(UNDETERMINED, "undetermined")             /* the data leave something open: see doubts */    \
@@ -164,6 +167,7 @@ typedef enum psi_verdict {
 #undef X
 } psi_verdict;
 
+// "not-markov"; borrowed.
 PSI_API const char *psi_verdict_name(psi_verdict verdict);
 
 // What keeps an answer from being certain.
@@ -174,6 +178,7 @@ typedef enum psi_doubt_kind {
     PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows
 } psi_doubt_kind;
 
+// One thing that the data leave open.
 typedef struct psi_doubt {
     psi_doubt_kind kind;
     int32_t state, other;
@@ -183,6 +188,7 @@ typedef struct psi_doubt {
 
 // ---- the whole method ---------------------------------------------------------------------------
 
+// What a clustering found. Everything in it belongs to it.
 typedef struct psi_clustering {
     size_t n_observations;
     size_t n_latent; // K; latent state 0 is the terminal one if has_terminal
@@ -266,6 +272,7 @@ typedef struct psi_cover_points {
     void *user;
 } psi_cover_points;
 
+// How points are covered.
 typedef struct psi_cover_options {
     double epsilon;
     psi_norm norm;
@@ -275,6 +282,7 @@ typedef struct psi_cover_options {
     const char *phase; // the name under which each pass over the points tells its progress, or NULL
 } psi_cover_options;
 
+// Centres, and which of them each point belongs to.
 typedef struct psi_cover_result {
     size_t n_clusters;
     float *centres;  // (n_clusters, groups, width)

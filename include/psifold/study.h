@@ -46,8 +46,9 @@ PSI_API psi_status psi_trial_keep_in(psi_ctx *ctx, psi_trial *trial, const char 
 PSI_API psi_status psi_trials_run(psi_ctx *ctx, psi_trial *trials, size_t n, bool wide);
 PSI_API void psi_trials_free(psi_ctx *ctx, psi_trial *trials, size_t n); // not the array itself
 
-// The scores of a finished trial as JSON text, as its result.json has them.
 enum { PSI_TRIAL_JSON_SIZE = 2048 };
+
+// The scores of a finished trial as JSON text, as its result.json has them.
 PSI_API psi_status psi_trial_json(psi_ctx *ctx, const psi_trial *trial,
                                   char text[PSI_TRIAL_JSON_SIZE]);
 
@@ -65,6 +66,7 @@ typedef enum psi_scale {
 #undef X
 } psi_scale;
 
+// What can be chosen about a study (psi_study_option_table describes it).
 typedef struct psi_study_options {
     const char *output; // folder of all studies; each has OUTPUT/NAME/SCALE
     psi_scale scale;
@@ -82,6 +84,7 @@ typedef struct psi_study_options {
     void *user;
 } psi_study_options;
 
+// What is usual, and the table of what can be chosen.
 PSI_API psi_study_options psi_study_defaults(void);
 PSI_API const psi_option_table *psi_study_option_table(void); // of what can be chosen
 
