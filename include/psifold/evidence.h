@@ -35,6 +35,7 @@ typedef struct psi_draws {
     double mean_variance;
 } psi_draws;
 
+// What was found: groups of leaves, and how sure that is.
 typedef struct psi_grouping {
     size_t n_groups;
     int32_t *group; // (n_nodes) of every leaf; −1: it mixes groups, or nothing followed it; nodes

@@ -256,7 +256,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
         .filter = filter,
         .norm = options->norm,
         .split = options->split,
-        .sf_alone = options->paper,
+        .sf_alone = options->paper != PSI_PAPER_NONE,
         .max_refinements = options->max_refinements,
         .max_latent_states = options->max_latent_states,
         .stride = stride_of(run),
@@ -357,6 +357,8 @@ done:
     return status;
 }
 
+static psi_status find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, double *gap);
+
 static psi_status describe(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -393,6 +395,11 @@ static psi_status describe(clustering_run *run)
                                                                 : 0.5 * problem->rewards.spacing;
     result->epsilon_sf = last->epsilon;
     result->gap = last->gap;
+    if (result->n_steps == 1) { // by rewards alone: nothing has looked at successor features yet
+        TRY(find_gap(run->ctx, result->model, result->gamma, &result->gap));
+        result->epsilon_sf = run->options->epsilon_sf > 0.0 ? run->options->epsilon_sf
+                                                            : fmin(0.75 * result->gap, 0.5);
+    }
     result->matching_condition = psi_matching_condition(result->gamma, result->epsilon_sf);
     if (run->options->epsilon_sf > 0.0 && !result->matching_condition) {
         base_warn(run->ctx,

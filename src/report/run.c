@@ -149,6 +149,28 @@ done:
     return status;
 }
 
+// The discount that an interrupted run was started with: of a manifest without results, or of the
+// checkpoint; the usual one where neither says.
+static psi_status find_gamma(report_run *run)
+{
+    enum { START_LIMIT = 1 << 20 };
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    json_t *start = NULL;
+    const json_t *gamma = report_run_get(run, "options", "gamma");
+    TRY(base_join(run->ctx, run->folder, "checkpoint/start.json", &path));
+    if (!gamma && access(path, F_OK) == 0) {
+        TRY(base_json_load(run->ctx, path, START_LIMIT, &start));
+        gamma = json_object_get(json_object_get(start, "options"), "gamma");
+    }
+    run->gamma = json_number_value(gamma);
+    if (!(run->gamma > 0.0 && run->gamma < 1.0)) run->gamma = psi_cluster_defaults().gamma;
+done:
+    json_decref(start);
+    base_free(run->ctx, path);
+    return status;
+}
+
 // What an interrupted run left: in its folder, or in what is to become its result.
 static psi_status load_interrupted(report_run *run)
 {
@@ -173,7 +195,7 @@ static psi_status load_interrupted(report_run *run)
                          run->folder);
         goto done;
     }
-    run->gamma = psi_cluster_defaults().gamma;
+    TRY(find_gamma(run));
     TRY(load_levels(run, from));
     const bool recorded = is_there(run->ctx, from, "refinements.jsonl", &status);
     TRY(status);

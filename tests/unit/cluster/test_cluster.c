@@ -51,6 +51,36 @@ static void a_lock_as_a_table_refines_as_it_should(void **state)
     psi_ctx_free(ctx);
 }
 
+// Stopped after the reward refinement, epsilon of successor features is not that of rewards.
+static void one_refinement_says_what_successor_features_may_differ_by(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    psi_trajectories *data = test_collect(ctx, "column-world", 200, 1, NULL);
+    psi_cluster_options options = psi_cluster_defaults();
+    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
+    options.approximator = PSI_APPROXIMATOR_TABLE;
+    options.max_refinements = options.max_rounds = 1;
+    options.epsilon_reward = 0.4;
+    for (int given = 0; given < 2; given++) {
+        psi_clustering *found;
+        options.epsilon_sf = given ? 0.125 : 0.0;
+        assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+        assert_int_equal(found->n_steps, 1);
+        assert_true(found->epsilon_reward == 0.4);
+        assert_true(found->gap > 0.0 && found->gap != 1.0);
+        if (given) {
+            assert_true(found->epsilon_sf == 0.125);
+        } else {
+            assert_true(found->epsilon_sf == fmin(0.75 * found->gap, 0.5));
+            assert_true(found->epsilon_sf != 0.4);
+        }
+        psi_clustering_free(ctx, found);
+    }
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
 static void the_same_seed_gives_the_same_labels(void **state)
 {
     (void)state;
@@ -310,6 +340,7 @@ int main(void)
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_subset_is_enough_to_refine),
         cmocka_unit_test(heads_alone_are_a_representation),
+        cmocka_unit_test(one_refinement_says_what_successor_features_may_differ_by),
         cmocka_unit_test(the_same_seed_gives_the_same_labels),
         cmocka_unit_test(a_run_folder_goes_out_and_in),
     };

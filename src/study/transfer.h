@@ -1,9 +1,8 @@
 // The transfer study's trials and what they come to.
-#ifndef PSI_CLI_TRANSFER_H
-#define PSI_CLI_TRANSFER_H
+#ifndef PSI_STUDY_TRANSFER_H
+#define PSI_STUDY_TRANSFER_H
 
-#include "cli/reproduce.h"
-#include "cli/trial.h"
+#include "study/study.h"
 
 enum { TRANSFER_TASKS = 4, TRANSFER_AGENTS = PSI_AGENT_KINDS }; // the training task comes first
 extern const char *const TRANSFER_TASK_NAMES[TRANSFER_TASKS];   // presets of the lock
@@ -14,10 +13,10 @@ typedef struct transfer_study {
     const char *representation; // where it came from
     size_t seeds, episodes;
     psi_optimum optimum[TRANSFER_TASKS];
-    cli_trial *trials; // (TRANSFER_TASKS, TRANSFER_AGENTS, seeds); those left out have no episodes
+    psi_trial *trials; // (TRANSFER_TASKS, TRANSFER_AGENTS, seeds); those left out have no episodes
 } transfer_study;
 
-static inline cli_trial *transfer_trial(const transfer_study *transfer, size_t task, size_t agent,
+static inline psi_trial *transfer_trial(const transfer_study *transfer, size_t task, size_t agent,
                                         size_t seed)
 {
     return &transfer->trials[(task * TRANSFER_AGENTS + agent) * transfer->seeds + seed];
@@ -27,6 +26,18 @@ static inline bool transfer_took_part(const transfer_study *transfer, size_t tas
 {
     return transfer_trial(transfer, task, agent, 0)->finished;
 }
+
+// The interquartile mean of an agent's scores in tasks first … last, as shares of the optimum where
+// asked; and how probably a run of x beats one of y there.
+psi_status transfer_iqm(psi_ctx *ctx, const transfer_study *transfer, size_t agent, size_t first,
+                        size_t last, bool share, psi_interval *out);
+psi_status transfer_improvement(psi_ctx *ctx, const transfer_study *transfer, size_t x, size_t y,
+                                size_t first, size_t last, psi_interval *out);
+
+// All of these, and performance profiles, into a JSON object; the claims into the results, too.
+psi_status transfer_iqms(psi_ctx *ctx, const transfer_study *transfer, json_t *into);
+psi_status transfer_profiles(psi_ctx *ctx, const transfer_study *transfer, json_t *into);
+psi_status transfer_claims(study *of, const transfer_study *transfer, json_t *into);
 
 // Scores and statistics into scores.json and curves.csv, the paper's claims into the results, too;
 // and a table to read.

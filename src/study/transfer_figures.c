@@ -1,5 +1,5 @@
 // The figures of the transfer study: scores as bars, learning curves with bands.
-#include "cli/transfer.h"
+#include "study/transfer.h"
 
 #include "base/checked.h"
 
@@ -9,14 +9,14 @@ enum { WINDOW = 10 }; // episodes that a point of a learning curve looks back on
 
 static const psi_agent_kind LEARNERS[] = {PSI_AGENT_DQN, PSI_AGENT_PRETRAINED,
                                           PSI_AGENT_REWARD_PREDICTIVE, PSI_AGENT_PLANNER};
-enum { N_LEARNERS = CLI_COUNT(LEARNERS) };
+enum { N_LEARNERS = COUNT(LEARNERS) };
 
 // ---- bars
 
 static psi_status draw_scores(study *of, const transfer_study *transfer)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const size_t seeds = transfer->seeds;
     double *values = NULL, optimum[TRANSFER_TASKS];
     const char *agents[TRANSFER_AGENTS];
@@ -50,7 +50,7 @@ done:
 // ---- learning curves
 
 // Reward per step of the last episodes. A run that diverged stays where it ended.
-static double lately(const cli_trial *trial, size_t episode)
+static double lately(const psi_trial *trial, size_t episode)
 {
     double reward = 0.0, steps = 0.0;
     if (trial->n_curve == 0) return 0.0;
@@ -67,7 +67,7 @@ static psi_status curve_of(study *of, const transfer_study *transfer, size_t tas
                            double *mean, double *low, double *high)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const psi_bootstrap_options how = psi_bootstrap_defaults();
     double *scores = NULL;
     psi_interval found;
@@ -89,7 +89,7 @@ done:
 static psi_status draw_curves(study *of, const transfer_study *transfer, size_t task)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const size_t n = transfer->episodes;
     double *rows = NULL;
     const char *names[N_LEARNERS];

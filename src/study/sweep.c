@@ -1,7 +1,6 @@
 // psifold reproduce sweep: table 2. Each option of deep Q-learning over the values that the paper
 // tried, the others at their best, on the training task.
-#include "cli/reproduce.h"
-#include "cli/trial.h"
+#include "study/study.h"
 
 #include "base/file.h"
 
@@ -41,7 +40,7 @@ static const struct {
     {EXPLORATION, "exploration_episodes", 50, 10},
     {EXPLORATION, "exploration_episodes", 80, 10},
 };
-enum { N_SETTINGS = CLI_COUNT(SETTINGS) };
+enum { N_SETTINGS = COUNT(SETTINGS) };
 
 static void apply(size_t setting, psi_agent_options *options)
 {
@@ -65,7 +64,7 @@ typedef struct sweep {
     psi_task task;
     psi_net_kind net;
     size_t seeds, episodes;
-    cli_trial *trials; // (n) seeds of every setting that is run
+    psi_trial *trials; // (n) seeds of every setting that is run
     size_t n;
 } sweep;
 
@@ -74,13 +73,14 @@ static psi_status make_task(study *of, psi_task *task)
     psi_status status = PSI_OK;
     const char *digits;
     char per_dial[16];
-    snprintf(per_dial, sizeof per_dial, "%zu", of->digits);
+    snprintf(per_dial, sizeof per_dial, "%zu", of->how->digits_per_dial);
     TRY(study_images(of, &digits));
-    TRY(psi_task_defaults(of->cli->ctx, "combination-lock", "train", task));
-    if (of->digits != 10) TRY(psi_task_set(of->cli->ctx, task, "digits-per-dial", per_dial));
-    TRY(psi_task_set(of->cli->ctx, task, "digits", digits));
+    TRY(psi_task_defaults(of->ctx, "combination-lock", "train", task));
+    if (of->how->digits_per_dial != 10)
+        TRY(psi_task_set(of->ctx, task, "digits-per-dial", per_dial));
+    TRY(psi_task_set(of->ctx, task, "digits", digits));
     task->max_steps = 1000;
-    TRY(psi_task_check(of->cli->ctx, task));
+    TRY(psi_task_check(of->ctx, task));
 done:
     return status;
 }
@@ -90,13 +90,13 @@ static psi_status make_trials(study *of, sweep *all)
     psi_status status = PSI_OK;
     for (size_t i = 0; i < N_SETTINGS; i++) {
         for (size_t s = 0; s < all->seeds && same_as(i) == i; s++) {
-            cli_trial *trial = &all->trials[all->n++];
+            psi_trial *trial = &all->trials[all->n++];
             char name[128];
-            *trial = (cli_trial){.task = all->task,
+            *trial = (psi_trial){.task = all->task,
                                  .options = psi_agent_defaults(PSI_AGENT_DQN),
                                  .episodes = all->episodes};
             trial->options.net = all->net;
-            trial->options.seed = of->cli->seed + s;
+            trial->options.seed = of->how->seed + s;
             apply(i, &trial->options);
             snprintf(name, sizeof name, "runs/%s-%g/seed-%llu", SETTINGS[i].name, SETTINGS[i].value,
                      (unsigned long long)trial->options.seed);
@@ -117,7 +117,7 @@ static size_t first_of(size_t setting, size_t seeds)
 
 static void scores_of(const sweep *all, size_t setting, double *scores)
 {
-    const cli_trial *of = all->trials + first_of(setting, all->seeds);
+    const psi_trial *of = all->trials + first_of(setting, all->seeds);
     for (size_t s = 0; s < all->seeds; s++) scores[s] = of[s].score.reward_per_step;
 }
 
@@ -134,7 +134,7 @@ static psi_status tell_setting(study *of, const sweep *all, size_t setting, doub
                                json_t *table, json_t *bad)
 {
     psi_status status = PSI_OK;
-    const cli_trial *trials = all->trials + first_of(setting, all->seeds);
+    const psi_trial *trials = all->trials + first_of(setting, all->seeds);
     const psi_bootstrap_options how = psi_bootstrap_defaults();
     const char *name = SETTINGS[setting].name;
     char value[32];
@@ -149,9 +149,9 @@ static psi_status tell_setting(study *of, const sweep *all, size_t setting, doub
     snprintf(value, sizeof value, "%g", SETTINGS[setting].value);
     json_object_set_new(member(table, name), value, list);
     json_object_set_new(member(bad, name), value, json_integer((json_int_t)diverged));
-    TRY(psi_scores_iqm(of->cli->ctx, &(psi_scores){1, all->seeds, scores}, &how, &mean));
-    cli_print(of->cli, "%-22s %10s %10.4f [%.4f, %.4f]%s", name, value, mean.estimate, mean.low,
-              mean.high, diverged ? "  some diverged" : "");
+    TRY(psi_scores_iqm(of->ctx, &(psi_scores){1, all->seeds, scores}, &how, &mean));
+    study_prints(of, "%-22s %10s %10.4f [%.4f, %.4f]%s", name, value, mean.estimate, mean.low,
+                 mean.high, diverged ? "  some diverged" : "");
 done:
     return status;
 }
@@ -162,19 +162,19 @@ static psi_status write_scores(study *of, const sweep *all)
     char *path = NULL;
     double *scores = NULL;
     json_t *table = json_object(), *bad = json_object(), *whole = NULL;
-    TRY(base_alloc(of->cli->ctx, all->seeds, sizeof *scores, &scores));
-    cli_print(of->cli, "%-22s %10s %28s", "option", "value", "reward per step");
+    TRY(base_alloc(of->ctx, all->seeds, sizeof *scores, &scores));
+    study_prints(of, "%-22s %10s %28s", "option", "value", "reward per step");
     for (size_t i = 0; i < N_SETTINGS; i++) TRY(tell_setting(of, all, i, scores, table, bad));
     whole = json_pack("{s:I, s:O, s:O}", "seeds", (json_int_t)all->seeds, "reward_per_step", table,
                       "diverged", bad);
-    TRY(base_json_made(of->cli->ctx, whole));
+    TRY(base_json_made(of->ctx, whole));
     TRY(study_path(of, "scores.json", &path));
-    TRY(base_json_save(of->cli->ctx, path, whole));
+    TRY(base_json_save(of->ctx, path, whole));
     TRY(study_file(of, "scores.json", "reward per step of every seed, and how many diverged"));
     TRY(study_file(of, "runs", "every trial: its result, learning curve and TensorBoard events"));
 done:
-    base_free(of->cli->ctx, path);
-    base_free(of->cli->ctx, scores);
+    base_free(of->ctx, path);
+    base_free(of->ctx, scores);
     json_decref(whole);
     json_decref(table);
     json_decref(bad);
@@ -201,7 +201,7 @@ static psi_status draw_option(study *of, const sweep *all, sweep_option option, 
     double *values = NULL, levels[N_SETTINGS];
     char words[N_SETTINGS][16], alt[96], caption[256];
     const char *names[N_SETTINGS], *const agent[] = {"dqn"};
-    TRY(base_alloc(of->cli->ctx, n * all->seeds, sizeof *values, &values));
+    TRY(base_alloc(of->ctx, n * all->seeds, sizeof *values, &values));
     for (size_t i = 0; i < n; i++) {
         scores_of(all, first + i, values + i * all->seeds);
         snprintf(words[i], sizeof words[i], "%g", SETTINGS[first + i].value);
@@ -210,7 +210,7 @@ static psi_status draw_option(study *of, const sweep *all, sweep_option option, 
     }
     const psi_figure at = {of->folder, OPTIONS[option].figure, OPTIONS[option].words,
                            "reward per step"};
-    TRY(psi_figure_scores(of->cli->ctx, &at, n, 1, all->seeds, values, names, agent,
+    TRY(psi_figure_scores(of->ctx, &at, n, 1, all->seeds, values, names, agent,
                           &(psi_figure_line){"optimum", levels}));
     snprintf(alt, sizeof alt, "Bars of reward per step, by %s", OPTIONS[option].words);
     snprintf(caption, sizeof caption,
@@ -219,7 +219,7 @@ static psi_status draw_option(study *of, const sweep *all, sweep_option option, 
              OPTIONS[option].words, all->seeds);
     TRY(study_figure(of, OPTIONS[option].figure, alt, caption));
 done:
-    base_free(of->cli->ctx, values);
+    base_free(of->ctx, values);
     return status;
 }
 
@@ -227,7 +227,7 @@ done:
 static psi_status claim_option(study *of, const sweep *all, sweep_option option)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const psi_bootstrap_options how = psi_bootstrap_defaults();
     size_t first = 0, rival = 0;
     const size_t n = settings_of(option, &first);
@@ -274,8 +274,7 @@ static psi_status report(study *of, const sweep *all)
     TRY(study_set(of, "net", json_string(psi_net_kind_name(all->net))));
     TRY(study_set(of, "seeds", json_integer((json_int_t)all->seeds)));
     TRY(study_set(of, "episodes", json_integer((json_int_t)all->episodes)));
-    TRY(psi_task_optimum(of->cli->ctx, &all->task, psi_agent_defaults(PSI_AGENT_DQN).gamma,
-                         &optimum));
+    TRY(psi_task_optimum(of->ctx, &all->task, psi_agent_defaults(PSI_AGENT_DQN).gamma, &optimum));
     TRY(study_set(of, "optimum", json_real(optimum.reward_per_step)));
     TRY(write_scores(of, all));
     for (int option = 0; option < N_OPTIONS; option++) {
@@ -290,19 +289,19 @@ psi_status study_sweep(study *of)
 {
     psi_status status = PSI_OK;
     static const size_t SEEDS[] = {2, 2, 5};
-    sweep all = {.net = of->scale == 0 ? PSI_NET_CNN : PSI_NET_RESNET18,
-                 .seeds = of->seeds ? of->seeds : SEEDS[of->scale],
-                 .episodes = of->agent_episodes ? of->agent_episodes : 100};
-    if (strcmp(of->net, "auto") != 0) {
-        TRY(psi_net_kind_from_name(of->cli->ctx, of->net, &all.net));
+    sweep all = {.net = of->how->scale == 0 ? PSI_NET_CNN : PSI_NET_RESNET18,
+                 .seeds = of->how->seeds ? of->how->seeds : SEEDS[of->how->scale],
+                 .episodes = of->how->agent_episodes ? of->how->agent_episodes : 100};
+    if (strcmp(of->how->net, "auto") != 0) {
+        TRY(psi_net_kind_from_name(of->ctx, of->how->net, &all.net));
     }
-    TRY(base_alloc_zero(of->cli->ctx, N_SETTINGS * all.seeds, sizeof *all.trials, &all.trials));
+    TRY(base_alloc_zero(of->ctx, N_SETTINGS * all.seeds, sizeof *all.trials, &all.trials));
     TRY(make_task(of, &all.task));
     TRY(make_trials(of, &all));
-    TRY(cli_trials_run(of->cli, all.trials, all.n, false));
+    TRY(psi_trials_run(of->ctx, all.trials, all.n, false));
     TRY(report(of, &all));
 done:
-    cli_trials_free(of->cli, all.trials, all.n);
-    base_free(of->cli->ctx, all.trials);
+    psi_trials_free(of->ctx, all.trials, all.n);
+    base_free(of->ctx, all.trials);
     return status;
 }

@@ -1,5 +1,5 @@
 // Figure 4: Point Column World, where every observation is a new point.
-#include "cli/reproduce.h"
+#include "study/study.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static psi_status draw_map(study *of)
     const psi_figure at = {.folder = of->folder, .name = "map"};
     for (int cell = 0; cell < 16; cell++) colour[cell] = cell % 4 == 3 ? REWARDED : -1;
     const char *text[16] = {"(0.83, 3.22)"};
-    TRY(psi_figure_map(of->cli->ctx, &at, 4, 4, colour, text));
+    TRY(psi_figure_map(of->ctx, &at, 4, 4, colour, text));
     TRY(study_figure(of, "map", "The grid, with an example of a point in its top left cell",
                      "The task (4a): in each cell a random point of it is seen, as in the example; "
                      "entering the right column is rewarded and ends the episode."));
@@ -26,7 +26,7 @@ done:
 static psi_status draw_points(study *of, const psi_trajectories *data, const psi_run_result *run)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const size_t n = data->n_observations < DRAWN ? data->n_observations : DRAWN;
     uint64_t *rows = NULL;
     float *seen = NULL;
@@ -63,7 +63,7 @@ static psi_status judge_stages(study *of, size_t index, const psi_trajectories *
                                psi_sequence_error *summary)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const size_t n = test->n_episodes;
     double *errors = NULL;
     char words[MAX_STAGES][24];
@@ -75,7 +75,7 @@ static psi_status judge_stages(study *of, size_t index, const psi_trajectories *
     TRY(base_alloc(ctx, levels->n * n, sizeof *errors, &errors));
     const psi_stages stages = {
         run->representation, data, levels->n, (const int32_t *const *)levels->labels, test,
-        of->cli->seed};
+        of->how->seed};
     TRY(psi_stage_errors(ctx, &stages, errors, summary));
     for (size_t i = 0; i < levels->n; i++) {
         worst[i] = 0.0;
@@ -102,8 +102,8 @@ done:
 static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *exact, bool *zero)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
-    const uint64_t seed = of->cli->seed + index;
+    psi_ctx *ctx = of->ctx;
+    const uint64_t seed = of->how->seed + index;
     psi_trajectories *data = NULL, *test = NULL;
     psi_run_result *run = NULL;
     study_levels levels = {0};
@@ -114,11 +114,11 @@ static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *
     snprintf(data_name, sizeof data_name, "data-%zu", index);
     snprintf(test_name, sizeof test_name, "test-%zu", index);
     snprintf(run_name, sizeof run_name, "run-%zu", index);
-    TRY(study_trajectories(of, task, of->episodes ? of->episodes : TRAINING, seed, data_name,
-                           &data));
+    TRY(study_trajectories(of, task, of->how->episodes ? of->how->episodes : TRAINING, seed,
+                           data_name, &data));
     TRY(study_trajectories(of, task, TEST, seed + 1000003, test_name, &test));
     psi_cluster_options how;
-    TRY(study_options(of, "column-world", &how));
+    TRY(study_cluster_options(of, "column-world", &how));
     how.seed = seed;
     TRY(study_cluster(of, data_name, data, &how, run_name, &run));
     TRY(psi_purity_of(ctx, data, run->labels, run->n_latent, &purity));
@@ -157,10 +157,10 @@ done:
 psi_status study_point_column_world(study *of)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     psi_task task;
     size_t exact = 0, zero = 0;
-    const size_t seeds = SEEDS[of->scale];
+    const size_t seeds = SEEDS[of->how->scale];
     TRY(study_title(of, "Figure 4: Point Column World",
                     "The grid of figure 1, but every observation is a point drawn at random from "
                     "the agent's cell: none is seen twice, and a network has to generalise."));

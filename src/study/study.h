@@ -1,37 +1,26 @@
-// What the studies of psifold reproduce share. A study is a function in a table; it leaves its
-// files in a folder of its own, each of them whole, and results.json last: where that is, the study
-// is finished and is not run again.
-#ifndef PSI_CLI_REPRODUCE_H
-#define PSI_CLI_REPRODUCE_H
+// What the paper's studies share. A study is a function; it leaves its files in a folder of its
+// own, each of them whole, and results.json last: where that is, the study is finished.
+#ifndef PSI_STUDY_STUDY_H
+#define PSI_STUDY_STUDY_H
 
-#include "cli/cli.h"
+#include <psifold/cluster.h>
+#include <psifold/report.h>
+#include <psifold/study.h>
+
+#include "base/context.h"
+#include "base/json.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 typedef struct study {
-    cli_call *cli;
+    psi_ctx *ctx;
+    const psi_study_options *how;
     const char *name; // "point-column-world"
-    size_t scale;     // 0 quick, 1 medium, 2 paper
-    const char *scale_name;
-    const char *output;    // of all studies: FOLDER
-    const char *net;       // --net
-    const char *constants; // "ours" or "table-1"
-    size_t episodes;       // trajectories to train on; 0: the scale's
-    size_t digits;         // on a dial of the lock
-    const char *images;    // of the lock: "auto", "mnist" or "drawn"
-    const char *run;       // of agents: where the representation comes from; NULL: see transfer
-    size_t seeds;          // of agents; 0: the scale's
-    size_t agent_episodes; // of an agent in a task; 0: the scale's
-    char *folder;          // where its files go
-    json_t *results;       // results.json: title, what, claims, figures, files, and numbers
+    char *folder;     // where its files go
+    json_t *results;  // results.json: title, what, claims, figures, files, and numbers
 } study;
 
 typedef psi_status study_run(study *of);
-typedef struct study_entry {
-    const char *name, *figure, *what;
-    study_run *run;
-    bool agents; // trials that are kept one by one: asked for other seeds or episodes, it goes on
-    bool apart;  // no part of all
-} study_entry;
-
 study_run study_column_world, study_point_column_world, study_combination_lock, study_transfer,
     study_sweep;
 
@@ -48,10 +37,20 @@ psi_status study_set(study *of, const char *key, json_t *value); // takes over t
 // "folder/name" of a file of the study; belongs to the caller.
 psi_status study_path(study *of, const char *name, char **path);
 bool study_has(study *of, const char *name);
-psi_status study_says(study *of, const char *format, ...) PRINTF_LIKE(2, 3); // a line of progress
+
+// A line to read: of the results, or of progress, where a cancel is noticed.
+void study_prints(const study *of, const char *format, ...) PRINTF_LIKE(2, 3);
+psi_status study_says(const study *of, const char *format, ...) PRINTF_LIKE(2, 3);
 
 // The folder of a study of this output and scale; belongs to the caller.
-psi_status study_folder(study *of, const char *name, char **folder);
+psi_status study_folder(const study *of, const char *name, char **folder);
+const char *study_scale_name(const study *of);
+
+// {"estimate": …, "low": …, "high": …}
+json_t *study_interval_json(const psi_interval *interval);
+
+// Compares scores, for qsort.
+int study_ascending(const void *a, const void *b);
 
 // ---- steps that several studies take ------------------------------------------------------------
 
@@ -70,10 +69,7 @@ psi_status study_images(study *of, const char **images);
 
 // The options of the clustering: psifold's own, or the paper's schedule with the constants of table
 // 1 for this task ("column-world" or "combination-lock").
-psi_status study_options(const study *of, const char *task, psi_cluster_options *how);
-
-// Both of them, as text and JSON.
-psi_status study_show_presets(cli_call *cli);
+psi_status study_cluster_options(const study *of, const char *task, psi_cluster_options *how);
 
 // The labels of all refinements of a run, c_0 (terminal states and the rest) in front of them and
 // the final ones at the end.

@@ -1,6 +1,5 @@
 // Figure 5: the Combination Lock, seen as images of digits.
-#include "cli/labels.h"
-#include "cli/reproduce.h"
+#include "study/study.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,13 +20,13 @@ typedef struct lock_study {
 static psi_status make_tasks(study *of, lock_study *lock)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     char digits[16], images[16];
     const char *from;
     psi_task *const tasks[] = {&lock->train, &lock->test};
     TRY(study_images(of, &from));
-    TRY(study_set(of, "digits_per_dial", json_integer((json_int_t)of->digits)));
-    snprintf(digits, sizeof digits, "%zu", of->digits);
+    TRY(study_set(of, "digits_per_dial", json_integer((json_int_t)of->how->digits_per_dial)));
+    snprintf(digits, sizeof digits, "%zu", of->how->digits_per_dial);
     for (size_t i = 0; i < 2; i++) {
         snprintf(images, sizeof images, "%s%s", from, i ? "-test" : "");
         TRY(psi_task_defaults(ctx, "combination-lock", NULL, tasks[i]));
@@ -56,7 +55,7 @@ static psi_status draw_map(study *of, const lock_study *lock)
         text[i] = words[i];
     }
     const psi_figure at = {.folder = of->folder, .name = "map"};
-    TRY(psi_figure_map(of->cli->ctx, &at, 1, DIALS, colour, text));
+    TRY(psi_figure_map(of->ctx, &at, 1, DIALS, colour, text));
     TRY(study_figure(of, "map", "Three dials, the right one broken",
                      "The task (5a): each action turns one dial; the broken one takes a random "
                      "digit. The highest digit on both others is rewarded and ends the episode."));
@@ -79,12 +78,6 @@ static size_t choose_stages(const study_levels *levels, size_t chosen[STAGES])
     return n;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static psi_status claim_errors(study *of, size_t n_stages, size_t n, double *errors,
                                const psi_sequence_error *summary)
 {
@@ -103,7 +96,7 @@ static psi_status claim_errors(study *of, size_t n_stages, size_t n, double *err
                                               (json_int_t)summary[i].judged));
     }
     double *last = errors + (n_stages - 1) * n;
-    qsort(last, n, sizeof *last, ascending);
+    qsort(last, n, sizeof *last, study_ascending);
     for (size_t i = 0; i < n; i++) predicted += last[i] < SMALL;
     const double share = (double)predicted / (double)n;
     TRY(study_set(of, "sequence_errors", json_incref(list)));
@@ -124,7 +117,7 @@ done:
 static psi_status judge_stages(study *of, const lock_study *lock)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const size_t n = lock->fresh->n_episodes;
     size_t chosen[STAGES];
     const size_t n_stages = choose_stages(&lock->levels, chosen);
@@ -140,7 +133,7 @@ static psi_status judge_stages(study *of, const lock_study *lock)
     }
     TRY(base_alloc(ctx, n_stages * n, sizeof *errors, &errors));
     const psi_stages stages = {
-        lock->run->representation, lock->data, n_stages, labels, lock->fresh, of->cli->seed};
+        lock->run->representation, lock->data, n_stages, labels, lock->fresh, of->how->seed};
     TRY(psi_stage_errors(ctx, &stages, errors, summary));
     TRY(study_save_errors(of, "errors", n_stages, n, errors, names));
     const psi_figure at = {of->folder, "sequence-errors", "error per step of an episode",
@@ -163,7 +156,7 @@ done:
 static psi_status judge_representation(study *of, const lock_study *lock)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const psi_trajectories *fresh = lock->fresh;
     int32_t *labels = NULL;
     double *errors = NULL;
@@ -172,8 +165,7 @@ static psi_status judge_representation(study *of, const lock_study *lock)
     psi_sequence_error summary;
     TRY(base_alloc(ctx, fresh->n_observations, sizeof *labels, &labels));
     TRY(base_alloc(ctx, fresh->n_episodes, sizeof *errors, &errors));
-    TRY(psi_clustering_assign(ctx, lock->run->representation, fresh->observations, labels));
-    cli_mark_terminals(fresh, lock->run, labels);
+    TRY(psi_run_label(ctx, lock->run, fresh, labels, NULL));
     TRY(psi_purity_of(ctx, fresh, labels, lock->run->n_latent, &purity));
     TRY(study_set(of, "test_accuracy", json_real(purity.accuracy)));
     TRY(study_says(of, "test images: %.2f %% in the right latent state", 100.0 * purity.accuracy));
@@ -226,7 +218,7 @@ static void order_columns(confusion *of)
 static psi_status count_confusion(study *of, const lock_study *lock, confusion *table)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const psi_trajectories *data = lock->data;
     const size_t digits = (size_t)lock->train.digits_per_dial, width = lock->run->n_latent + 1;
     table->patterns = digits * digits;
@@ -260,18 +252,18 @@ static psi_status save_confusion(study *of, const confusion *table)
     char *path = NULL;
     const size_t width = table->latent + 1;
     int64_t *count = NULL;
-    TRY(base_alloc(of->cli->ctx, table->patterns * width, sizeof *count, &count));
+    TRY(base_alloc(of->ctx, table->patterns * width, sizeof *count, &count));
     for (size_t i = 0; i < table->patterns * width; i++) count[i] = (int64_t)table->count[i];
     const psi_array array = {"confusion", PSI_INT64, {2, {table->patterns, width}}, count};
     TRY(study_path(of, "confusion.npy", &path));
-    TRY(psi_arrays_save(of->cli->ctx, path, &array, 1));
+    TRY(psi_arrays_save(of->ctx, path, &array, 1));
     TRY(study_file(of, "confusion.npy",
                    "observations of every pattern (rows, in order; the "
                    "rewarding one last) in every latent state; the last "
                    "column is ignored"));
 done:
-    base_free(of->cli->ctx, count);
-    base_free(of->cli->ctx, path);
+    base_free(of->ctx, count);
+    base_free(of->ctx, path);
     return status;
 }
 
@@ -284,8 +276,8 @@ static psi_status draw_confusion(study *of, const lock_study *lock)
     const char **names = NULL;
     TRY(count_confusion(of, lock, &table));
     TRY(save_confusion(of, &table));
-    TRY(base_alloc(of->cli->ctx, table.patterns, sizeof *words, &words));
-    TRY(base_alloc(of->cli->ctx, table.patterns, sizeof *names, &names));
+    TRY(base_alloc(of->ctx, table.patterns, sizeof *words, &words));
+    TRY(base_alloc(of->ctx, table.patterns, sizeof *names, &names));
     for (size_t i = 0; i < table.patterns; i++) {
         snprintf(words[i], sizeof words[i], "(%d,%d,*)", (int)i / digits, (int)i % digits);
         names[i] = words[i];
@@ -293,16 +285,16 @@ static psi_status draw_confusion(study *of, const lock_study *lock)
     const psi_figure at = {of->folder, "confusion", "latent state, in the order of the patterns",
                            NULL};
     const psi_figure_matrix_options how = {.row_names = names, .last_apart = true};
-    TRY(psi_figure_matrix(of->cli->ctx, &at, table.patterns, table.latent + 1, table.share, &how));
+    TRY(psi_figure_matrix(of->ctx, &at, table.patterns, table.latent + 1, table.share, &how));
     TRY(study_figure(of, "confusion", "Confusion matrix of patterns and latent states",
                      "Where the training images of every pattern went (5c), as shares of the "
                      "pattern's images; the last column holds those that are ignored."));
 done:
-    base_free(of->cli->ctx, names);
-    base_free(of->cli->ctx, words);
-    base_free(of->cli->ctx, table.column);
-    base_free(of->cli->ctx, table.share);
-    base_free(of->cli->ctx, table.count);
+    base_free(of->ctx, names);
+    base_free(of->ctx, words);
+    base_free(of->ctx, table.column);
+    base_free(of->ctx, table.share);
+    base_free(of->ctx, table.count);
     return status;
 }
 
@@ -310,9 +302,9 @@ static psi_status claim_clusters(study *of, const lock_study *lock)
 {
     psi_status status = PSI_OK;
     psi_purity purity;
-    const size_t digits = of->digits, patterns = digits * digits;
+    const size_t digits = of->how->digits_per_dial, patterns = digits * digits;
     char paper[64];
-    TRY(psi_purity_of(of->cli->ctx, lock->data, lock->run->labels, lock->run->n_latent, &purity));
+    TRY(psi_purity_of(of->ctx, lock->data, lock->run->labels, lock->run->n_latent, &purity));
     snprintf(paper, sizeof paper, digits == 10 ? "100 latent states" : "%zu would be right",
              patterns);
     TRY(study_set(of, "latent_states", json_integer((json_int_t)lock->run->n_latent)));
@@ -332,21 +324,21 @@ done:
 psi_status study_combination_lock(study *of)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     lock_study lock = {0};
-    const size_t episodes = of->episodes ? of->episodes : TRAINING[of->scale];
+    const size_t episodes = of->how->episodes ? of->how->episodes : TRAINING[of->how->scale];
     TRY(study_title(
         of, "Figure 5: Combination Lock",
         "Three dials seen as images of digits. Only the first two matter: a network has "
         "to read digits and to learn to ignore the third."));
     TRY(make_tasks(of, &lock));
     TRY(draw_map(of, &lock));
-    TRY(study_trajectories(of, &lock.train, episodes, of->cli->seed, "data", &lock.data));
-    TRY(study_trajectories(of, &lock.test, TEST, of->cli->seed + 1000003, "test", &lock.fresh));
+    TRY(study_trajectories(of, &lock.train, episodes, of->how->seed, "data", &lock.data));
+    TRY(study_trajectories(of, &lock.test, TEST, of->how->seed + 1000003, "test", &lock.fresh));
     psi_cluster_options how;
-    TRY(study_options(of, "combination-lock", &how));
-    const bool resnet =
-        strcmp(of->net, "resnet18") == 0 || (strcmp(of->net, "auto") == 0 && of->scale > 0);
+    TRY(study_cluster_options(of, "combination-lock", &how));
+    const bool resnet = strcmp(of->how->net, "resnet18") == 0 ||
+                        (strcmp(of->how->net, "auto") == 0 && of->how->scale > 0);
     how.approximator = resnet ? PSI_APPROXIMATOR_RESNET18 : PSI_APPROXIMATOR_CNN;
     TRY(study_set(of, "net", json_string(resnet ? "resnet18" : "cnn")));
     TRY(study_set(of, "episodes", json_integer((json_int_t)episodes)));

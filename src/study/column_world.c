@@ -1,5 +1,5 @@
 // Figure 1: Column World, exactly: the map, the colouring, successor features, the refinements.
-#include "cli/reproduce.h"
+#include "study/study.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,12 +59,12 @@ static psi_status draw_maps(study *of, const exact_world *world)
         text[cell] = rewarded ? "reward 1" : NULL;
     }
     const psi_figure map = {.folder = of->folder, .name = "map"};
-    TRY(psi_figure_map(of->cli->ctx, &map, (size_t)height, (size_t)width, colour, text));
+    TRY(psi_figure_map(of->ctx, &map, (size_t)height, (size_t)width, colour, text));
     TRY(study_figure(of, "map", "A grid of four by four cells, the right column rewarding",
                      "The task (1a): moves up, down, left and right; reward in the right column."));
     for (int cell = 0; cell < width * height; cell++) colour[cell] = last->label[cell];
     const psi_figure colouring = {.folder = of->folder, .name = "colouring"};
-    TRY(psi_figure_map(of->cli->ctx, &colouring, (size_t)height, (size_t)width, colour, NULL));
+    TRY(psi_figure_map(of->ctx, &colouring, (size_t)height, (size_t)width, colour, NULL));
     TRY(study_figure(of, "colouring", "The same grid, every column in its own colour",
                      "The latent states found (1b): one colour for each."));
 done:
@@ -75,7 +75,7 @@ done:
 static psi_status draw_features(study *of, const exact_world *world, double *apart)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     const psi_mdp *mdp = world->mdp;
     const psi_partition *last = world->levels[world->n_levels - 1];
     const size_t k = last->n_blocks;
@@ -116,7 +116,7 @@ static psi_status draw_tree(study *of, const exact_world *world)
     const int32_t *labels[MAX_LEVELS];
     const psi_figure at = {of->folder, "tree", "refinement", NULL};
     for (size_t i = 0; i < world->n_levels; i++) labels[i] = world->levels[i]->label;
-    TRY(psi_figure_tree(of->cli->ctx, &at, 0, world->n_levels, world->mdp->n_states, labels));
+    TRY(psi_figure_tree(of->ctx, &at, 0, world->n_levels, world->mdp->n_states, labels));
     TRY(study_figure(of, "tree", "The tree of refinements, from one cluster to four",
                      "The refinements (1d), from one cluster that holds every cell together."));
 done:
@@ -157,17 +157,17 @@ done:
 static psi_status claim_from_data(study *of)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     psi_task task;
     psi_trajectories *data = NULL;
     psi_run_result *run = NULL;
     psi_purity purity;
     TRY(psi_task_defaults(ctx, "column-world", NULL, &task));
     TRY(psi_task_check(ctx, &task));
-    TRY(study_trajectories(of, &task, of->episodes ? of->episodes : 1000, of->cli->seed, "data",
-                           &data));
+    TRY(study_trajectories(of, &task, of->how->episodes ? of->how->episodes : 1000, of->how->seed,
+                           "data", &data));
     psi_cluster_options how = psi_cluster_defaults(); // a table: the paper's schedule has none
-    how.seed = of->cli->seed;
+    how.seed = of->how->seed;
     TRY(study_cluster(of, "data", data, &how, "run", &run));
     TRY(psi_purity_of(ctx, data, run->labels, run->n_latent, &purity));
     TRY(study_set(of, "latent_states_from_data", json_integer((json_int_t)run->n_latent)));
@@ -187,7 +187,7 @@ done:
 psi_status study_column_world(study *of)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->cli->ctx;
+    psi_ctx *ctx = of->ctx;
     exact_world world = {0};
     double apart;
     TRY(study_title(of, "Figure 1: Column World",
