@@ -303,11 +303,17 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         }
     }
     if (paper) TRY(use_paper(cli, paper, &how));
-    TRY(psi_trajectories_read(cli->ctx, arguments[0], &reading, &data));
+    // whose folder it is comes first: data may take long to be read
     TRY(resume ? psi_run_resume(cli->ctx, output, &run)
                : psi_run_new(cli->ctx, output, replace, &run));
     if (psi_run_finished(run)) {
         status = already_finished(cli, output);
+        goto done;
+    }
+    status = psi_trajectories_read(cli->ctx, arguments[0], &reading, &data);
+    if (status != PSI_OK) { // nothing was begun yet
+        psi_run_discard(run);
+        run = NULL;
         goto done;
     }
     how.run = run;
