@@ -56,7 +56,8 @@ json_t *cli_certificate_json(const psi_certificate *certificate)
 static psi_status verify_files(cli_call *cli, const char *folder)
 {
     size_t n;
-    const psi_status status = psi_run_check_files(cli->ctx, folder, &n);
+    psi_status status = psi_run_check_files(cli->ctx, folder, &n);
+    if (status == PSI_OK) status = psi_run_check(cli->ctx, folder);
     if (status != PSI_OK) return status;
     cli_print(cli, "%s: all %zu files are as the run has left them", folder, n);
     return cli_set(cli, "files", json_integer((json_int_t)n));
@@ -69,7 +70,8 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     bool files = false;
     const cli_option options[] = {
         {"files", 0, NULL, CLI_FLAG, &files,
-         "compare the run's files with the checksums in its manifest, and no more"},
+         "compare the run's files with the checksums in its manifest and with each other, and no "
+         "more"},
         {"key", 0, "NAME", CLI_TEXT, &key, "which entry of a Dict observation, if not the run's"},
     };
     const cli_usage usage = {

@@ -15,6 +15,7 @@
 #include "cluster/representation.h"
 #include "cluster/run.h"
 #include "cluster/samples.h"
+#include "cluster/seen.h"
 #include "cluster/stages.h"
 #include "cluster/successor.h"
 #include "cluster/verdict.h"
@@ -371,6 +372,7 @@ static psi_status describe(clustering_run *run)
     best->labels = NULL;
     result->rounds = run->state.round;
     result->stable = run->state.stable;
+    TRY(cluster_keep_seen(run->ctx, result));
     const psi_paths paths = cluster_paths(problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
@@ -737,6 +739,7 @@ static psi_status find_by_evidence(clustering_run *run)
     found->labels = NULL;
     found->confidence = NULL;
     found->steps = NULL;
+    TRY(cluster_keep_seen(run->ctx, result));
     const psi_paths paths = cluster_paths(&run->problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
