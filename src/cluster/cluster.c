@@ -328,7 +328,9 @@ static psi_status find_latent_states(clustering_run *run)
         base_free(run->ctx, now.labels);
         now = (round_result){0};
         status = run_round(run, &now);
-        if (status == PSI_ELIMIT && best->labels) { // a closer look saw too much
+        // a closer look saw too much, or nothing at all
+        const bool in_vain = status == PSI_ELIMIT || status == PSI_EDATA || status == PSI_ENUMERIC;
+        if (in_vain && best->labels) {
             base_warn(run->ctx, "round %zu: %s; what was found before stays", state->round + 1,
                       psi_error(run->ctx)->message);
             status = PSI_OK;
