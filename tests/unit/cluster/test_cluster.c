@@ -58,8 +58,8 @@ static void the_same_seed_gives_the_same_labels(void **state)
     psi_trajectories *data = test_collect(ctx, "point-column-world", 120, 5, NULL);
     psi_cluster_options options = psi_cluster_defaults();
     options.hidden = 64;
-    options.trunk_steps = 100;
-    options.head_steps = 60;
+    options.trunk_steps = 40;
+    options.head_steps = 20;
     options.representation_steps = 50;
     options.max_rounds = 1;
     psi_clustering *found[2];
