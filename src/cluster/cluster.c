@@ -15,6 +15,7 @@
 #include "cluster/representation.h"
 #include "cluster/run.h"
 #include "cluster/samples.h"
+#include "cluster/seen.h"
 #include "cluster/stages.h"
 #include "cluster/successor.h"
 #include "cluster/verdict.h"
@@ -327,7 +328,9 @@ static psi_status find_latent_states(clustering_run *run)
         base_free(run->ctx, now.labels);
         now = (round_result){0};
         status = run_round(run, &now);
-        if (status == PSI_ELIMIT && best->labels) { // a closer look saw too much
+        // a closer look saw too much, or nothing at all
+        const bool in_vain = status == PSI_ELIMIT || status == PSI_EDATA || status == PSI_ENUMERIC;
+        if (in_vain && best->labels) {
             base_warn(run->ctx, "round %zu: %s; what was found before stays", state->round + 1,
                       psi_error(run->ctx)->message);
             status = PSI_OK;
@@ -373,6 +376,7 @@ static psi_status describe(clustering_run *run)
     best->labels = NULL;
     result->rounds = run->state.round;
     result->stable = run->state.stable;
+    TRY(cluster_keep_seen(run->ctx, result));
     const psi_paths paths = cluster_paths(problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
@@ -744,6 +748,7 @@ static psi_status find_by_evidence(clustering_run *run)
     found->labels = NULL;
     found->confidence = NULL;
     found->steps = NULL;
+    TRY(cluster_keep_seen(run->ctx, result));
     const psi_paths paths = cluster_paths(&run->problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));

@@ -14,10 +14,14 @@ double psi_log_rising(double x, double n)
 {
     double product = 1.0;
     if (n <= 16.0) {
-        for (; n > 0.0; n -= 1.0, x += 1.0) product *= x;
+        for (int draws = n > 0.0 ? (int)n : 0; draws > 0; draws--, x += 1.0) product *= x;
         return log(product);
     }
-    for (; x < 10.0; n -= 1.0, x += 1.0) product *= x;
+    while (x < 10.0) {
+        product *= x;
+        x += 1.0;
+        n -= 1.0;
+    }
     return log(product) + log_gamma(x + n) - log_gamma(x);
 }
 
