@@ -341,7 +341,7 @@ static psi_status ask_the_past(judging *run)
     const bool pure = run->looks && !run->looks->forest.looks; // no label can be misplaced
     cluster_past past;
     TRY(cluster_ask_the_past(run->ctx, run->problem, run->rewards, result->labels, result->n_latent,
-                             ALLOWED, pure ? 0.0 : DOUBTFUL, &past));
+                             ALLOWED, pure ? 0.0 : fmax(DOUBTFUL, result->doubtful), &past));
     result->past = past.share;
     if (past.suspect) {
         TRY(doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST, .state = past.worst, .other = -1}));
