@@ -166,6 +166,75 @@ static void a_mixture_is_no_state(void **state)
     psi_ctx_free(ctx);
 }
 
+// Rows of two units over four outcomes among 400 that others have: the same four, with other
+// shares.
+static void other_shares_of_the_same_outcomes_are_two_laws(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    enum { UNITS = 100, OUTCOMES = 400, DRAWS = 2000 };
+    static const uint32_t FAMILY[] = {0, OUTCOMES}, SEEN[2][4] = {{22, 3, 2, 1}, {1, 2, 1, 18}};
+    static uint32_t node[DRAWS], outcome[DRAWS];
+    static int32_t none[UNITS];
+    size_t n = 0;
+    for (uint32_t u = 0; u < UNITS; u++) {
+        none[u] = -1;
+        for (uint32_t o = 0; u < 2 && o < 4; o++) {
+            for (uint32_t i = 0; i < SEEN[u][o]; i++) node[n] = u, outcome[n++] = o;
+        }
+        for (uint32_t i = 0; u >= 2 && i < 18; i++) node[n] = u, outcome[n++] = 4 * u;
+    }
+    const psi_forest forest = {UNITS, none, none, false};
+    const psi_draws draws = {
+        .n = n, .node = node, .outcome = outcome, .n_families = 1, .family = FAMILY};
+    psi_grouping *found;
+    assert_ok(ctx, psi_group(ctx, &forest, &draws, 1000, &found));
+    assert_int_equal(found->n_groups, UNITS);
+    psi_grouping_free(ctx, found);
+    psi_ctx_free(ctx);
+}
+
+// Hundreds of units with a few random draws each are one state: chance makes the best of so many
+// splits look good, and the odds against a new state among many alike outweigh it.
+static void many_units_of_one_law_are_one_state(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const double p[] = {0.5};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        bench b = bench_new(1, p, 300, 12, seed);
+        psi_grouping *found = group(ctx, &b);
+        assert_int_equal(found->n_groups, 1);
+        for (size_t u = 0; u < b.units; u++) assert_true((double)found->against[u] < 10.0);
+        psi_grouping_free(ctx, found);
+        bench_free(&b);
+    }
+    psi_ctx_free(ctx);
+}
+
+// One unit of another law in a group that somebody else has made.
+static void what_does_not_fit_is_found(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    static const uint32_t FAMILY[] = {0, 2, 5};
+    const double p[] = {0.9, 0.9, 0.9, 0.2};
+    bench b = bench_new(4, p, 1, 60, 5);
+    const int32_t together[] = {0, 0, 0, 0}, apart[] = {0, 0, 0, 1};
+    float nats[4];
+    const psi_forest forest = {b.units, b.none, b.none, false};
+    const psi_draws draws = {
+        .n = b.n, .node = b.node, .outcome = b.outcome, .n_families = 2, .family = FAMILY};
+    assert_ok(ctx, psi_misfit(ctx, &forest, &draws, 2, together, nats));
+    assert_true(nats[3] > 10.0f);
+    for (size_t u = 0; u < 3; u++) assert_true(nats[u] < nats[3] - 10.0f);
+    assert_ok(ctx, psi_misfit(ctx, &forest, &draws, 2, apart, nats));
+    assert_true(nats[3] == -HUGE_VALF); // alone in its group
+    for (size_t u = 0; u < 3; u++) assert_true(nats[u] < 0.0f);
+    bench_free(&b);
+    psi_ctx_free(ctx);
+}
+
 static psi_status group_some(psi_ctx *ctx, void *user)
 {
     static const uint32_t FAMILY[] = {0, 2, 5};
@@ -196,6 +265,9 @@ int main(void)
         cmocka_unit_test(the_answer_becomes_the_truth),
         cmocka_unit_test(names_of_units_and_outcomes_do_not_matter),
         cmocka_unit_test(a_mixture_is_no_state),
+        cmocka_unit_test(other_shares_of_the_same_outcomes_are_two_laws),
+        cmocka_unit_test(many_units_of_one_law_are_one_state),
+        cmocka_unit_test(what_does_not_fit_is_found),
         cmocka_unit_test(no_memory_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
