@@ -114,11 +114,17 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     }
     TRY(use_paper(cli, options[1].given, how));
     how->seed = cli->seed;
-    TRY(psi_trajectories_read(cli->ctx, arguments[0], &call.reading, &data));
+    // whose folder it is comes first: data may take long to be read
     TRY(call.resume ? psi_run_resume(cli->ctx, call.output, &run)
                     : psi_run_new(cli->ctx, call.output, call.replace, &run));
     if (psi_run_finished(run)) {
         status = already_finished(cli, call.output);
+        goto done;
+    }
+    status = psi_trajectories_read(cli->ctx, arguments[0], &call.reading, &data);
+    if (status != PSI_OK) { // nothing was begun yet
+        psi_run_discard(run);
+        run = NULL;
         goto done;
     }
     how->run = run;

@@ -56,7 +56,8 @@ json_t *cli_certificate_json(const psi_certificate *certificate)
 static psi_status verify_files(cli_call *cli, const char *folder)
 {
     size_t n;
-    const psi_status status = psi_run_check_files(cli->ctx, folder, &n);
+    psi_status status = psi_run_check_files(cli->ctx, folder, &n);
+    if (status == PSI_OK) status = psi_run_check(cli->ctx, folder);
     if (status != PSI_OK) return status;
     cli_print(cli, "%s: all %zu files are as the run has left them", folder, n);
     return cli_set(cli, "files", json_integer((json_int_t)n));
@@ -70,7 +71,7 @@ typedef struct verify_call {
 #define FIELD(name) OPTION_FIELD(verify_call, name)
 static const psi_option OPTIONS[] = {
     {"files", 0, PSI_OPTION_FLAG, FIELD(files), NULL, "off", NULL, PSI_OPTION_MAIN,
-     "compare the run's files with the checksums in its manifest, and no more"},
+     "compare the run's files with the checksums in its manifest and with each other, and no more"},
     {"key", 0, PSI_OPTION_TEXT, FIELD(key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
      "which entry of a Dict observation, if not the run's"},
 };

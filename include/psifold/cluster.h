@@ -358,6 +358,11 @@ PSI_API psi_status psi_fingerprint_of(psi_ctx *ctx, const psi_trajectories *data
 // how many files there are. psi_run_load does this, too.
 PSI_API psi_status psi_run_check_files(psi_ctx *ctx, const char *folder, size_t *n);
 
+// Whether what the files of a finished run say fits together: labels of latent states that there
+// are, at least one observation in each of them, refinements with labels of their own, a model
+// whose rows are distributions. PSI_EDATA or PSI_EFORMAT with a sentence if not.
+PSI_API psi_status psi_run_check(psi_ctx *ctx, const char *folder);
+
 // A run read back.
 typedef struct psi_run_result {
     size_t n_latent, n_actions, n_observations, n_refinements;

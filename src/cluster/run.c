@@ -300,6 +300,7 @@ psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_traject
     const psi_array labels = {
         "labels", PSI_INT32, {1, {clustering->n_observations}}, clustering->labels};
     TRY(base_json_made(run->ctx, to.files));
+    TRY(cluster_folder_begin(run));
     const psi_array confidence = {
         "confidence", PSI_FLOAT32, {1, {clustering->n_observations}}, clustering->confidence};
     TRY(save_arrays(&to, "clusters.npy", &labels, 1));

@@ -183,9 +183,7 @@ static void a_run_in_pieces_is_the_same_run(void **state)
         assert_ok(ctx, psi_run_resume(ctx, pieces, &run));
         assert_true(psi_run_finished(run));
         psi_run_discard(run);
-        psi_run_result *read;
-        assert_ok(ctx, psi_run_load(ctx, pieces, &read));
-        psi_run_result_free(ctx, read);
+        assert_ok(ctx, psi_run_check(ctx, pieces));
         psi_trajectories_free(ctx, data);
         test_folder_free(folder);
         psi_ctx_free(ctx);
@@ -488,6 +486,43 @@ static void a_round_may_count_twice(void **state)
     psi_ctx_free(ctx);
 }
 
+// Refinements after the first round's find nothing: three is the most of a round.
+static psi_status find_nothing_later(void *user, const psi_cluster_step *step, size_t refinement,
+                                     size_t n, const int32_t *labels)
+{
+    (void)step, (void)n, (void)labels;
+    if (refinement <= 3) return PSI_OK;
+    return FAIL(user, PSI_EDATA, "no cluster is left");
+}
+
+static void a_later_round_in_vain_takes_nothing_away(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    const char *run = test_path(folder, "run");
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 40, 5, NULL);
+    psi_cluster_options one = quick(), two = quick();
+    psi_clustering *first, *found;
+    one.max_rounds = 1;
+    assert_ok(ctx, psi_cluster(ctx, data, &one, &first));
+    two.watch = find_nothing_later;
+    two.user = ctx;
+    assert_ok(ctx, psi_run_new(ctx, run, false, &two.run));
+    assert_ok(ctx, psi_cluster(ctx, data, &two, &found));
+    assert_true(found->n_steps > first->n_steps); // there was a second round
+    assert_int_equal(found->rounds, 1);
+    assert_int_equal(found->n_latent, first->n_latent);
+    assert_memory_equal(found->labels, first->labels, data->n_observations * sizeof(int32_t));
+    assert_ok(ctx, psi_run_commit(two.run, "data", data, &two, found));
+    assert_ok(ctx, psi_run_check(ctx, run));
+    psi_clustering_free(ctx, found);
+    psi_clustering_free(ctx, first);
+    psi_trajectories_free(ctx, data);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
 typedef struct sweep {
     const psi_trajectories *data;
     const char *folder;
@@ -541,6 +576,7 @@ int main(void)
         cmocka_unit_test(a_damaged_checkpoint_is_refused),
         cmocka_unit_test(a_lying_checkpoint_is_refused),
         cmocka_unit_test(a_round_may_count_twice),
+        cmocka_unit_test(a_later_round_in_vain_takes_nothing_away),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
