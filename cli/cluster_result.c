@@ -8,7 +8,7 @@ enum { MOST_ADVICE = 6 }; // lines of it on a terminal
 
 static json_t *doubts_json(const psi_clustering *found, bool advice)
 {
-    static const char *const KINDS[] = {"pair", "untried", "rare", "past"};
+    static const char *const KINDS[] = {"pair", "untried", "rare", "past", "looks"};
     json_t *doubts = json_array();
     for (size_t i = 0; i < found->n_doubts; i++) {
         const psi_doubt *doubt = &found->doubts[i];

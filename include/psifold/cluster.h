@@ -175,7 +175,8 @@ typedef enum psi_doubt_kind {
     PSI_DOUBT_PAIR,    // latent states `state` and `other` may be one
     PSI_DOUBT_UNTRIED, // action `other` was never taken in latent state `state`
     PSI_DOUBT_RARE,    // … or in some of its looks too rarely to show another law
-    PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows
+    PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows; −1: many
+    PSI_DOUBT_LOOKS,   // … or what its observations look like does: it may be several
 } psi_doubt_kind;
 
 // One thing that the data leave open.

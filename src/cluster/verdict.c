@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/contexts.h"
 #include "cluster/past.h"
 
 #include <math.h>
@@ -396,19 +397,37 @@ done:
 }
 
 psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
-                                psi_clustering *result)
+                                const cluster_looks *looks, psi_clustering *result)
 {
     psi_status status = PSI_OK;
     const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};
     judging run = {.ctx = ctx, .problem = problem, .rewards = &rewards, .result = result};
-    result->margin = (double)NAN;
+    const double k = (double)result->n_latent;
+    int32_t pair[2], worst;
+    double mixed;
     result->doubtful = result->ignored;
     TRY(count_visits(&run));
     TRY(ask_for_actions(&run));
+    TRY(cluster_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
+                          pair));
+    if (result->margin < safe(0.5 * k * (k - 1.0))) {
+        TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
+                                    .state = pair[0],
+                                    .other = pair[1],
+                                    .nats = result->margin}));
+    }
+    if (looks->forest.n_nodes > 0) {
+        TRY(cluster_ask_looks(ctx, problem, &rewards, looks, result->labels, result->n_latent,
+                              ALLOWED, &mixed, &worst));
+        result->doubtful = fmax(result->doubtful, mixed);
+        if (mixed > DOUBTFUL) {
+            TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_LOOKS, .state = worst, .other = -1}));
+        }
+    }
     TRY(ask_the_past(&run));
     result->verdict =
         result->past > 0.0 && result->stable && !result->hot ? PSI_VERDICT_NOT_MARKOV
-        : result->n_doubts > 0 || !result->stable || result->hot || result->ignored > DOUBTFUL
+        : result->n_doubts > 0 || !result->stable || result->hot || result->doubtful > DOUBTFUL
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;
 done:
