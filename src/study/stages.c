@@ -1,6 +1,6 @@
 // How well earlier cluster functions would have predicted: linear heads on the final features.
 #include <psifold/cluster.h>
-#include <psifold/report.h>
+#include <psifold/study.h>
 
 #include "base/checked.h"
 #include "base/context.h"
