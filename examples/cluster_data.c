@@ -32,6 +32,14 @@ static psi_status cluster(psi_ctx *ctx, const char *path, const char *folder)
     psi_clustering *found = NULL;
     psi_cluster_options options = psi_cluster_defaults();
     psi_status status = psi_trajectories_read(ctx, path, NULL, &data);
+    if (status == PSI_OK) {
+        double reward = 0.0;
+        for (size_t t = 0; t < data->n_transitions; t++) reward += data->rewards[t];
+        printf("%zu episodes, %zu actions, reward %g\n", data->n_episodes, data->n_actions, reward);
+        printf("observations are %s, one for every transition and %zu more\n",
+               psi_dtype_name(psi_observations_dtype(data->observations)),
+               data->n_observations - data->n_transitions);
+    }
     if (status == PSI_OK) status = psi_run_new(ctx, folder, true, &options.run);
     if (status == PSI_OK) status = psi_cluster(ctx, data, &options, &found);
     if (status == PSI_OK) {

@@ -45,27 +45,6 @@ typedef struct psi_report_result {
 PSI_API psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *page,
                                     const psi_report_options *options, psi_report_result *result);
 
-// ---- earlier refinements on other data ----------------------------------------------------------
-
-// Reward-sequence errors that the representations of several cluster functions make on trajectories
-// none of them has seen. For every stage a linear head is trained on the features of the final
-// network (between refinements the paper, too, trains only the topmost layer), the latent model is
-// counted from the stage's labels, and every test episode is rolled out from what the head says its
-// first observation is.
-typedef struct psi_stages {
-    const psi_net *representation;
-    const psi_trajectories *data; // that the labels are of
-    size_t n_stages;
-    const int32_t *const *labels; // (n_stages) of data's observations; −1: ignored
-    const psi_trajectories *test;
-    uint64_t seed; // of the heads' training
-} psi_stages;
-
-// errors (n_stages, test episodes); summary (n_stages). PSI_ESHAPE unless the observations of both
-// data sets are what the network takes.
-PSI_API psi_status psi_stage_errors(psi_ctx *ctx, const psi_stages *stages, double *errors,
-                                    psi_sequence_error *summary);
-
 // ---- pages about the paper ----------------------------------------------------------------------
 
 // One page from the results of several studies. Each folder has a results.json, {"title": …,

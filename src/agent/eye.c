@@ -1,6 +1,7 @@
 #include "agent/eye.h"
 
 #include "base/context.h"
+#include "base/vector.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,23 +127,12 @@ void agent_eye_free(psi_ctx *ctx, agent_eye *eye)
     base_free(ctx, eye);
 }
 
-static int32_t largest(const psi_real *x, size_t n)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;
-    return (int32_t)best;
-}
-
 // What a network saw, as the top layer is to see it.
 static void digest(const agent_eye *eye, const psi_real *x, float *row)
 {
     double sum = 0;
     if (eye->view == PSI_VIEW_SOFTMAX) {
-        const double top = (double)x[largest(x, eye->n_outputs)];
-        for (size_t i = 0; i < eye->n_outputs; i++) sum += exp((double)x[i] - top);
-        for (size_t i = 0; i < eye->n_outputs; i++) {
-            row[i] = (float)(exp((double)x[i] - top) / sum);
-        }
+        base_softmax(x, eye->n_outputs, row);
         return;
     }
     // raw ReLU features are so large that Q-values diverge: unit root mean square instead
@@ -182,7 +172,7 @@ static psi_status look_through(psi_ctx *ctx, agent_eye *eye, const void *observa
     for (size_t i = 0; i < n; i++) {
         char *row = rows + i * eye->row_bytes;
         if (eye->numbered) {
-            const int32_t number = largest(eye->seen + i * width, eye->n_outputs);
+            const int32_t number = (int32_t)base_largest(eye->seen + i * width, 0, eye->n_outputs);
             memcpy(row, &number, sizeof number);
         } else {
             digest(eye, eye->seen + i * width, (float *)row);

@@ -10,23 +10,17 @@ typedef struct columns {
     uint8_t *terminated, *truncated;
 } columns;
 
-static psi_status check_length(psi_ctx *ctx, const char *path, const char *field, size_t got,
-                               size_t expected, const char *why)
+static psi_status read_all(const data_reading *reading, columns *all)
 {
-    if (got == expected) return PSI_OK;
-    return FAIL(ctx, PSI_EDATA, "%s: %s has %zu rows, but there are %zu %s", path, field, got,
-                expected, why);
-}
-
-static psi_status read_all(psi_ctx *ctx, data_archive *archive, columns *all)
-{
+    psi_ctx *ctx = reading->ctx;
+    data_archive *archive = reading->archive;
     const char *path = archive->path;
     psi_status status = PSI_OK;
     size_t n;
     TRY(data_read_integers(archive, "episode_lengths", &all->episodes, &all->lengths));
     TRY(data_read_reals(archive, "rewards", &all->n, &all->rewards));
     TRY(data_read_integers(archive, "actions", &n, &all->actions));
-    TRY(check_length(ctx, path, "actions", n, all->n, "rewards"));
+    TRY(data_reading_check_rows(reading, "actions", n, all->n, "rewards"));
     size_t sum = 0;
     for (size_t e = 0; e < all->episodes; e++) {
         const int64_t length = all->lengths[e];
@@ -46,70 +40,63 @@ static psi_status read_all(psi_ctx *ctx, data_archive *archive, columns *all)
         goto done;
     }
     TRY(data_read_flags(archive, "terminated", &n, &all->terminated));
-    TRY(check_length(ctx, path, "terminated", n, all->episodes, "episodes"));
+    TRY(data_reading_check_rows(reading, "terminated", n, all->episodes, "episodes"));
     if (data_archive_has(archive, "truncated")) {
         TRY(data_read_flags(archive, "truncated", &n, &all->truncated));
-        TRY(check_length(ctx, path, "truncated", n, all->episodes, "episodes"));
+        TRY(data_reading_check_rows(reading, "truncated", n, all->episodes, "episodes"));
     }
     if (data_archive_has(archive, "latent_states")) {
         TRY(data_read_integers(archive, "latent_states", &n, &all->latent_states));
-        TRY(check_length(ctx, path, "latent_states", n, all->n + all->episodes,
-                         "states (steps and episodes)"));
+        TRY(data_reading_check_rows(reading, "latent_states", n, all->n + all->episodes,
+                                    "states (steps and episodes)"));
     }
 done:
     return status;
 }
 
-static psi_status read_action_count(psi_ctx *ctx, data_archive *archive, data_set *set)
+// 0 where the file does not say.
+static psi_status read_action_count(const data_reading *reading, size_t *out)
 {
-    if (!data_archive_has(archive, "n_actions")) {
-        data_set_count_actions(ctx, set);
-        return PSI_OK;
-    }
+    data_archive *archive = reading->archive;
     int64_t *count;
     size_t n;
+    *out = 0;
+    if (!data_archive_has(archive, "n_actions")) return PSI_OK;
     psi_status status = data_read_integers(archive, "n_actions", &n, &count);
     if (status != PSI_OK) return status;
     if (n == 1 && count[0] > 0 && count[0] <= PSI_MAX_ACTIONS) {
-        set->view.n_actions = (size_t)count[0];
+        *out = (size_t)count[0];
     } else {
-        status = FAIL(ctx, PSI_EDATA, "%s: n_actions is not a number of actions", archive->path);
+        status = FAIL(reading->ctx, PSI_EDATA, "%s: n_actions is not a number of actions",
+                      archive->path);
     }
-    base_free(ctx, count);
+    base_free(reading->ctx, count);
     return status;
 }
 
 psi_status data_read_columns(psi_ctx *ctx, data_archive *archive, psi_trajectories **out)
 {
     psi_status status = PSI_OK;
-    data_source *source = NULL;
-    data_set *set = NULL;
+    data_reading reading;
     columns all = {0};
-    size_t index, rows, neither = 0;
+    size_t index, rows, n_actions;
     *out = NULL;
-    TRY(data_source_new(ctx, archive, &source));
-    TRY(data_set_new(ctx, archive->path, data_archive_has(archive, "latent_states"), &set));
-    TRY(read_all(ctx, archive, &all));
+    TRY(data_reading_begin(ctx, archive, data_archive_has(archive, "latent_states"), &reading));
+    TRY(read_all(&reading, &all));
     for (size_t e = 0, first = 0; e < all.episodes; e++) {
         const size_t length = (size_t)all.lengths[e];
-        TRY(data_set_append(ctx, set, length));
-        TRY(data_set_actions(ctx, set, first, all.actions + first, length, 0, "actions"));
-        for (size_t t = 0; t < length; t++) set->rewards[first + t] = all.rewards[first + t];
+        const bool truncated = all.truncated ? all.truncated[e] : !all.terminated[e];
+        TRY(data_reading_add(&reading, length, all.actions + first, 0, "actions",
+                             all.rewards + first, all.terminated[e], truncated));
         if (all.latent_states) {
-            TRY(data_set_latent(ctx, set, psi_row(e, first), all.latent_states + psi_row(e, first),
-                                length + 1, "latent_states"));
-        }
-        set->terminated[e] = all.terminated[e];
-        set->truncated[e] = all.truncated ? all.truncated[e] : !all.terminated[e];
-        if (!set->terminated[e] && !set->truncated[e]) {
-            set->truncated[e] = 1;
-            neither++;
+            TRY(data_set_latent(ctx, reading.set, psi_row(e, first),
+                                all.latent_states + psi_row(e, first), length + 1,
+                                "latent_states"));
         }
         first += length;
     }
-    data_tell_no_ends(ctx, set, neither);
-    TRY(read_action_count(ctx, archive, set));
-    TRY(data_source_add_array(ctx, source, "observations", &index, &rows));
+    TRY(read_action_count(&reading, &n_actions));
+    TRY(data_source_add_array(ctx, reading.source, "observations", &index, &rows));
     if (rows == all.n) {
         status = FAIL(ctx, PSI_EDATA,
                       "%s: observations has a row per step, %zu; the last "
@@ -117,10 +104,10 @@ psi_status data_read_columns(psi_ctx *ctx, data_archive *archive, psi_trajectori
                       archive->path, rows, all.n + all.episodes);
         goto done;
     }
-    TRY(check_length(ctx, archive->path, "observations", rows, all.n + all.episodes,
-                     "states (steps and episodes)"));
-    TRY(data_source_add_rows(ctx, source, index, 0, rows));
-    status = data_finish_reading(ctx, &source, &set, out);
+    TRY(data_reading_check_rows(&reading, "observations", rows, all.n + all.episodes,
+                                "states (steps and episodes)"));
+    TRY(data_source_add_rows(ctx, reading.source, index, 0, rows));
+    status = data_reading_end(&reading, n_actions, out);
 done:
     base_free(ctx, all.rewards);
     base_free(ctx, all.actions);
@@ -128,7 +115,6 @@ done:
     base_free(ctx, all.latent_states);
     base_free(ctx, all.terminated);
     base_free(ctx, all.truncated);
-    data_set_free(ctx, set);
-    data_source_free(ctx, source);
+    data_reading_free(&reading);
     return status;
 }

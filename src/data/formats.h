@@ -2,8 +2,7 @@
 #ifndef PSI_DATA_FORMATS_H
 #define PSI_DATA_FORMATS_H
 
-#include "data/source.h"
-#include "data/trajectories.h"
+#include "data/reading.h"
 
 // episode_0/observations, …, with metadata.json in the same folder (metadata may be NULL).
 psi_status data_read_minari(psi_ctx *ctx, data_archive *archive, const char *metadata,
@@ -18,10 +17,5 @@ psi_status data_read_flat(psi_ctx *ctx, data_archive *archive, psi_trajectories 
 
 // Our own .npz: N + E observations, with episode_lengths.
 psi_status data_read_columns(psi_ctx *ctx, data_archive *archive, psi_trajectories **out);
-
-// What every reader ends with: the observations from their source, and the columns, checked. Takes
-// both over, also on failure, and sets the caller's pointers to NULL.
-psi_status data_finish_reading(psi_ctx *ctx, data_source **source, data_set **set,
-                               psi_trajectories **out);
 
 #endif

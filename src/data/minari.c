@@ -13,20 +13,16 @@
 enum { PATH_BYTES = 384, LIST_BYTES = 320, METADATA_LIMIT = 1 << 28 };
 
 typedef struct minari_reader {
-    psi_ctx *ctx;
-    data_archive *archive;
-    data_source *source;
-    data_set *set;
+    data_reading base;
     char observations[PATH_BYTES]; // below an episode: "observations/image"
     int64_t action_start;
     size_t n_actions; // 0: the file does not say
     size_t n_episodes;
-    size_t neither; // episodes without an end
 } minari_reader;
 
 static psi_status read_action_space(minari_reader *reader, const char *metadata, json_t *root)
 {
-    psi_ctx *ctx = reader->ctx;
+    psi_ctx *ctx = reader->base.ctx;
     json_t *text = json_object_get(root, "action_space"), *space = NULL;
     if (!text) return PSI_OK;
     psi_status status = PSI_OK;
@@ -59,7 +55,7 @@ done:
 
 static psi_status read_metadata(minari_reader *reader, const char *metadata)
 {
-    psi_ctx *ctx = reader->ctx;
+    psi_ctx *ctx = reader->base.ctx;
     json_t *root = NULL;
     psi_status status = PSI_OK;
     if (!metadata || !base_is_there(metadata)) return PSI_OK;
@@ -109,20 +105,20 @@ static bool keep_key(void *user, const char *name)
 static psi_status list_leaves(minari_reader *reader, const char *group, const char *prefix,
                               int depth, leaf_list *leaves)
 {
-    psi_ctx *ctx = reader->ctx;
+    psi_ctx *ctx = reader->base.ctx;
     psi_status status = PSI_OK;
     key_names *keys = NULL;
     if (depth > DEEPEST) {
-        return FAIL(ctx, PSI_EUNSUPPORTED, "%s: %s is nested too deeply", reader->archive->path,
-                    group);
+        return FAIL(ctx, PSI_EUNSUPPORTED, "%s: %s is nested too deeply",
+                    reader->base.archive->path, group);
     }
     TRY(base_alloc_zero(ctx, 1, sizeof *keys, &keys));
-    TRY(data_hdf5_list(reader->archive, group, keep_key, keys));
+    TRY(data_hdf5_list(reader->base.archive, group, keep_key, keys));
     for (size_t i = 0; i < keys->n; i++) {
         char path[PATH_BYTES], key[PATH_BYTES];
         snprintf(path, sizeof path, "%.300s/%s", group, keys->name[i]);
         snprintf(key, sizeof key, "%.300s%s%s", prefix, *prefix ? "/" : "", keys->name[i]);
-        const data_node node = data_hdf5_node(reader->archive, path);
+        const data_node node = data_hdf5_node(reader->base.archive, path);
         if (node == DATA_GROUP) {
             TRY(list_leaves(reader, path, key, depth + 1, leaves));
         } else if (node == DATA_ARRAY) {
@@ -140,10 +136,10 @@ done:
 // Which array of an episode the observations are: a Dict or Tuple needs a choice.
 static psi_status choose_observations(minari_reader *reader, const char *key)
 {
-    psi_ctx *ctx = reader->ctx;
-    const char *path = reader->archive->path;
+    psi_ctx *ctx = reader->base.ctx;
+    const char *path = reader->base.archive->path;
     leaf_list leaves = {0};
-    const data_node node = data_hdf5_node(reader->archive, "episode_0/observations");
+    const data_node node = data_hdf5_node(reader->base.archive, "episode_0/observations");
     if (node == DATA_ARRAY) {
         snprintf(reader->observations, sizeof reader->observations, "observations");
         if (!key) return PSI_OK;
@@ -166,7 +162,7 @@ static psi_status choose_observations(minari_reader *reader, const char *key)
     if (!key) key = leaves.first;
     char full[PATH_BYTES];
     snprintf(full, sizeof full, "episode_0/observations/%.300s", key);
-    if (data_hdf5_node(reader->archive, full) != DATA_ARRAY) {
+    if (data_hdf5_node(reader->base.archive, full) != DATA_ARRAY) {
         return FAIL(ctx, PSI_EUSAGE, "%s: the observations have no \"%.60s\", choose one of: %s",
                     path, key, leaves.text);
     }
@@ -178,13 +174,13 @@ static psi_status choose_observations(minari_reader *reader, const char *key)
 static psi_status read_end(minari_reader *reader, size_t e, const char *field, size_t length,
                            bool *last)
 {
-    psi_ctx *ctx = reader->ctx;
-    const char *path = reader->archive->path;
+    psi_ctx *ctx = reader->base.ctx;
+    const char *path = reader->base.archive->path;
     char name[PATH_BYTES];
     uint8_t *flags;
     size_t n;
     snprintf(name, sizeof name, "episode_%zu/%s", e, field);
-    psi_status status = data_read_flags(reader->archive, name, &n, &flags);
+    psi_status status = data_read_flags(reader->base.archive, name, &n, &flags);
     if (status != PSI_OK) return status;
     *last = false;
     if (n != length) {
@@ -206,21 +202,21 @@ static psi_status read_end(minari_reader *reader, size_t e, const char *field, s
 
 static psi_status read_latent(minari_reader *reader, size_t e, size_t length)
 {
-    psi_ctx *ctx = reader->ctx;
+    psi_ctx *ctx = reader->base.ctx;
     char name[PATH_BYTES];
     int64_t *states;
     size_t n;
     snprintf(name, sizeof name, "episode_%zu/infos/latent_state", e);
-    psi_status status = data_read_integers(reader->archive, name, &n, &states);
+    psi_status status = data_read_integers(reader->base.archive, name, &n, &states);
     if (status != PSI_OK) return status;
     if (n != length + 1) {
         status = FAIL(ctx, PSI_EDATA,
                       "%s: episode %zu, infos/latent_state: %zu values for %zu "
                       "observations",
-                      reader->archive->path, e, n, length + 1);
+                      reader->base.archive->path, e, n, length + 1);
     } else {
-        status = data_set_latent(ctx, reader->set, psi_row(e, reader->set->episode_offsets[e]),
-                                 states, n, name);
+        status = data_set_latent(ctx, reader->base.set,
+                                 psi_row(e, reader->base.set->episode_offsets[e]), states, n, name);
     }
     base_free(ctx, states);
     return status;
@@ -228,9 +224,8 @@ static psi_status read_latent(minari_reader *reader, size_t e, size_t length)
 
 static psi_status read_episode(minari_reader *reader, size_t e)
 {
-    psi_ctx *ctx = reader->ctx;
-    const char *path = reader->archive->path;
-    data_set *set = reader->set;
+    psi_ctx *ctx = reader->base.ctx;
+    const char *path = reader->base.archive->path;
     psi_status status = PSI_OK;
     double *rewards = NULL;
     int64_t *actions = NULL;
@@ -238,30 +233,25 @@ static psi_status read_episode(minari_reader *reader, size_t e)
     bool terminated, truncated;
     char name[PATH_BYTES + 32];
     snprintf(name, sizeof name, "episode_%zu", e);
-    if (data_hdf5_node(reader->archive, name) != DATA_GROUP) {
+    if (data_hdf5_node(reader->base.archive, name) != DATA_GROUP) {
         return FAIL(ctx, PSI_EDATA, "%s: episode %zu is missing, though there are %zu episodes",
                     path, e, reader->n_episodes);
     }
     snprintf(name, sizeof name, "episode_%zu/rewards", e);
-    TRY(data_read_reals(reader->archive, name, &length, &rewards));
+    TRY(data_read_reals(reader->base.archive, name, &length, &rewards));
     snprintf(name, sizeof name, "episode_%zu/actions", e);
-    TRY(data_read_integers(reader->archive, name, &n, &actions));
+    TRY(data_read_integers(reader->base.archive, name, &n, &actions));
     if (n != length) {
         status = FAIL(ctx, PSI_EDATA, "%s: episode %zu, actions: %zu values for %zu rewards", path,
                       e, n, length);
         goto done;
     }
-    TRY(data_set_append(ctx, set, length));
-    const size_t first = set->episode_offsets[e];
-    TRY(data_set_actions(ctx, set, first, actions, length, reader->action_start, name));
-    if (length) memcpy(set->rewards + first, rewards, length * sizeof *rewards);
     TRY(read_end(reader, e, "terminations", length, &terminated));
     TRY(read_end(reader, e, "truncations", length, &truncated));
-    reader->neither += !terminated && !truncated;
-    set->terminated[e] = terminated;
-    set->truncated[e] = truncated || !terminated;
+    TRY(data_reading_add(&reader->base, length, actions, reader->action_start, name, rewards,
+                         terminated, truncated));
     snprintf(name, sizeof name, "episode_%zu/%s", e, reader->observations);
-    TRY(data_source_add_array(ctx, reader->source, name, &index, &n));
+    TRY(data_source_add_array(ctx, reader->base.source, name, &index, &n));
     if (n == length) {
         status = FAIL(ctx, PSI_EDATA,
                       "%s: episode %zu, %s: the last observation is missing (%zu "
@@ -274,8 +264,8 @@ static psi_status read_episode(minari_reader *reader, size_t e)
                       e, reader->observations, n, length);
         goto done;
     }
-    TRY(data_source_add_rows(ctx, reader->source, index, 0, n));
-    if (set->has_latent_states) TRY(read_latent(reader, e, length));
+    TRY(data_source_add_rows(ctx, reader->base.source, index, 0, n));
+    if (reader->base.set->has_latent_states) TRY(read_latent(reader, e, length));
 done:
     base_free(ctx, actions);
     base_free(ctx, rewards);
@@ -286,11 +276,11 @@ psi_status data_read_minari(psi_ctx *ctx, data_archive *archive, const char *met
                             const char *observation_key, psi_trajectories **out)
 {
     psi_status status = PSI_OK;
-    minari_reader reader = {.ctx = ctx, .archive = archive};
+    minari_reader reader = {0};
+    data_reading *reading = &reader.base;
     *out = NULL;
-    TRY(data_source_new(ctx, archive, &reader.source));
-    TRY(data_set_new(ctx, archive->path, data_archive_has(archive, "episode_0/infos/latent_state"),
-                     &reader.set));
+    TRY(data_reading_begin(ctx, archive, data_archive_has(archive, "episode_0/infos/latent_state"),
+                           reading));
     TRY(data_hdf5_list(archive, "/", count_episode, &reader.n_episodes));
     TRY(read_metadata(&reader, metadata));
     TRY(choose_observations(&reader, observation_key));
@@ -299,19 +289,12 @@ psi_status data_read_minari(psi_ctx *ctx, data_archive *archive, const char *met
         TRY(read_episode(&reader, e));
         TRY(base_progress_at(&progress, e + 1));
     }
-    data_tell_no_ends(ctx, reader.set, reader.neither);
-    if (reader.n_actions) {
-        reader.set->view.n_actions = reader.n_actions;
-    } else {
-        data_set_count_actions(ctx, reader.set);
-    }
     if (observation_key) {
-        TRY(base_copy_text(ctx, observation_key, &reader.set->observation_key));
-        reader.set->view.observation_key = reader.set->observation_key;
+        TRY(base_copy_text(ctx, observation_key, &reading->set->observation_key));
+        reading->set->view.observation_key = reading->set->observation_key;
     }
-    status = data_finish_reading(ctx, &reader.source, &reader.set, out);
+    status = data_reading_end(reading, reader.n_actions, out);
 done:
-    data_set_free(ctx, reader.set);
-    data_source_free(ctx, reader.source);
+    data_reading_free(reading);
     return status;
 }

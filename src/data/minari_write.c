@@ -16,8 +16,6 @@
 #include <sys/stat.h>
 
 typedef struct minari_writer {
-    base_output *output;
-    char *folder; // <temporary>/data
     data_hdf5_driver driver;
     hid_t file, dataset_creation, group_creation, truth; // truth: h5py's bool
     uint8_t *flags;                                      // (room) zeros
@@ -30,7 +28,6 @@ enum { MINARI_TEXT = 256 };
 static void release(psi_writer *writer)
 {
     minari_writer *self = writer->state;
-    if (!self) return;
     const data_hdf5_quiet quiet = data_hdf5_enter();
     if (self->truth > 0) H5Tclose(self->truth);
     if (self->group_creation > 0) H5Pclose(self->group_creation);
@@ -38,12 +35,8 @@ static void release(psi_writer *writer)
     if (self->file > 0) H5Fclose(self->file);
     data_hdf5_driver_end(&self->driver);
     data_hdf5_leave(quiet);
-    base_output_discard(self->output);
-    base_free(writer->ctx, self->folder);
     base_free(writer->ctx, self->flags);
     base_free(writer->ctx, self->actions);
-    base_free(writer->ctx, self);
-    writer->state = NULL;
 }
 
 static hid_t file_type(psi_dtype dtype)
@@ -238,7 +231,6 @@ static void dataset_id(const psi_writer *writer, char out[MINARI_TEXT])
 static psi_status write_metadata(psi_writer *writer, uint64_t bytes)
 {
     psi_ctx *ctx = writer->ctx;
-    minari_writer *self = writer->state;
     psi_status status = PSI_OK;
     char *path = NULL, *space = observation_space(&writer->spec);
     json_t *options = NULL, *root = NULL;
@@ -262,7 +254,7 @@ static psi_status write_metadata(psi_writer *writer, uint64_t bytes)
                      round((double)bytes / 1e5) / 10.0, "algorithm_name", "psifold", "psifold",
                      "version", psi_version(), "task_options", options);
     TRY(base_json_made(ctx, space ? root : NULL));
-    TRY(base_join(ctx, self->folder, "metadata.json", &path));
+    TRY(base_join(ctx, writer->folder, "metadata.json", &path));
     TRY(base_json_save(ctx, path, root));
 done:
     base_free(ctx, path);
@@ -272,10 +264,9 @@ done:
     return status;
 }
 
-static psi_status commit(psi_writer *writer)
+static psi_status finish(psi_writer *writer)
 {
     minari_writer *self = writer->state;
-    psi_status status = PSI_OK;
     hsize_t bytes = 0;
     const data_hdf5_quiet quiet = data_hdf5_enter();
     bool good = H5Fflush(self->file, H5F_SCOPE_LOCAL) >= 0;
@@ -284,11 +275,7 @@ static psi_status commit(psi_writer *writer)
     self->file = 0;
     data_hdf5_leave(quiet);
     if (!good || self->driver.error) return fail_writing(writer);
-    TRY(write_metadata(writer, bytes));
-    status = base_output_commit(self->output);
-    self->output = NULL;
-done:
-    return status;
+    return write_metadata(writer, bytes);
 }
 
 // The first entry of a folder that is none of the names; "" if there is none, or no folder.
@@ -327,21 +314,15 @@ done:
     return status;
 }
 
-psi_status data_minari_writer(psi_writer *writer, bool replace)
+static psi_status open_file(psi_writer *writer)
 {
-    static const data_writer_ops ops = {add, commit, release};
     psi_ctx *ctx = writer->ctx;
+    minari_writer *self = writer->state;
     psi_status status = PSI_OK;
     char *path = NULL;
-    minari_writer *self;
-    TRY(base_alloc_zero(ctx, 1, sizeof *self, &self));
-    writer->state = self;
-    writer->ops = &ops;
-    if (replace) TRY(check_replaced(ctx, writer->path));
-    TRY(base_output_open(ctx, writer->path, BASE_FOLDER, replace, &self->output));
-    TRY(base_join(ctx, base_output_path(self->output), "data", &self->folder));
-    TRY(base_make_folders(ctx, self->folder));
-    TRY(base_join(ctx, self->folder, "main_data.hdf5", &path));
+    TRY(base_join(ctx, base_output_path(writer->output), "data", &writer->folder));
+    TRY(base_make_folders(ctx, writer->folder));
+    TRY(base_join(ctx, writer->folder, "main_data.hdf5", &path));
     TRY(data_hdf5_room(ctx, writer->path));
     const data_hdf5_quiet quiet = data_hdf5_enter();
     const hid_t how = H5Pcreate(H5P_FILE_CREATE);
@@ -364,3 +345,11 @@ done:
     base_free(ctx, path);
     return status;
 }
+
+const data_writer_kind DATA_MINARI_WRITER = {.output = BASE_FOLDER,
+                                             .state_bytes = sizeof(minari_writer),
+                                             .check_replaced = check_replaced,
+                                             .open = open_file,
+                                             .add = add,
+                                             .finish = finish,
+                                             .release = release};

@@ -25,8 +25,6 @@ typedef struct buffer {
 } buffer;
 
 typedef struct npz_writer {
-    base_output *output;
-    char *folder;                   // of the columns; gone with the output
     data_npz_entry column[COLUMNS]; // fd −1: not there
     buffer buffer[COLUMNS];
 } npz_writer;
@@ -34,15 +32,10 @@ typedef struct npz_writer {
 static void release(psi_writer *writer)
 {
     npz_writer *self = writer->state;
-    if (!self) return;
     for (int i = 0; i < COLUMNS; i++) {
         if (self->column[i].fd >= 0) close(self->column[i].fd);
         base_free(writer->ctx, self->buffer[i].bytes);
     }
-    base_free(writer->ctx, self->folder);
-    base_output_discard(self->output);
-    base_free(writer->ctx, self);
-    writer->state = NULL;
 }
 
 static psi_status write_all(psi_writer *writer, int fd, const char *bytes, size_t size)
@@ -134,7 +127,7 @@ static void make_headers(psi_writer *writer)
     }
 }
 
-static psi_status commit(psi_writer *writer)
+static psi_status finish(psi_writer *writer)
 {
     npz_writer *self = writer->state;
     psi_status status = PSI_OK;
@@ -144,34 +137,28 @@ static psi_status commit(psi_writer *writer)
         if (self->column[i].fd >= 0) TRY(flush(writer, i));
     }
     make_headers(writer);
-    TRY(data_npz_pack(writer->ctx, writer->path, base_output_path(self->output), self->column,
+    TRY(data_npz_pack(writer->ctx, writer->path, base_output_path(writer->output), self->column,
                       COLUMNS));
-    status = base_output_commit(self->output);
-    self->output = NULL;
 done:
     return status;
 }
 
-psi_status data_npz_writer(psi_writer *writer, bool replace)
+// The columns' folder is beside the output, and gone with it.
+static psi_status open_columns(psi_writer *writer)
 {
-    static const data_writer_ops ops = {add, commit, release};
     psi_ctx *ctx = writer->ctx;
+    npz_writer *self = writer->state;
     psi_status status = PSI_OK;
     char *path = NULL;
-    npz_writer *self;
-    TRY(base_alloc_zero(ctx, 1, sizeof *self, &self));
     for (int i = 0; i < COLUMNS; i++) self->column[i].fd = -1;
-    writer->state = self;
-    writer->ops = &ops;
-    TRY(base_output_open(ctx, writer->path, BASE_FILE, replace, &self->output));
-    TRY(base_output_beside(self->output, "columns", &self->folder));
-    TRY(base_make_folders(ctx, self->folder));
+    TRY(base_output_beside(writer->output, "columns", &writer->folder));
+    TRY(base_make_folders(ctx, writer->folder));
     for (int i = 0; i < COLUMNS; i++) {
         data_npz_entry *to = &self->column[i];
         if (i == LATENT && !writer->spec.latent_states) continue;
         to->name = NAMES[i];
         TRY(base_alloc(ctx, BUFFER_BYTES, 1, &self->buffer[i].bytes));
-        TRY(base_join(ctx, self->folder, NAMES[i], &path));
+        TRY(base_join(ctx, writer->folder, NAMES[i], &path));
         to->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         if (to->fd < 0) {
             status = FAIL(ctx, PSI_EIO, "%s: cannot create: %s", path, strerror(errno));
@@ -184,3 +171,10 @@ done:
     base_free(ctx, path);
     return status;
 }
+
+const data_writer_kind DATA_NPZ_WRITER = {.output = BASE_FILE,
+                                          .state_bytes = sizeof(npz_writer),
+                                          .open = open_columns,
+                                          .add = add,
+                                          .finish = finish,
+                                          .release = release};

@@ -158,20 +158,6 @@ static psi_status read_npz(psi_ctx *ctx, const char *path, const char *key, size
                 path);
 }
 
-psi_status data_finish_reading(psi_ctx *ctx, data_source **source, data_set **set,
-                               psi_trajectories **out)
-{
-    psi_observations *observations;
-    data_source *from = *source;
-    data_set *into = *set;
-    *source = NULL;
-    *set = NULL;
-    const psi_status status = data_source_finish(ctx, from, &observations);
-    if (status == PSI_OK) return data_set_finish(ctx, into, observations, out);
-    data_set_free(ctx, into);
-    return status;
-}
-
 psi_status psi_trajectories_read(psi_ctx *ctx, const char *path, const psi_read_options *options,
                                  psi_trajectories **out)
 {

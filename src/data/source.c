@@ -57,11 +57,6 @@ void data_source_free(psi_ctx *ctx, data_source *source)
     base_free(ctx, source);
 }
 
-data_archive *data_source_archive(data_source *source)
-{
-    return source->archive;
-}
-
 static psi_status make_room(psi_ctx *ctx, size_t used, size_t *room, size_t size, void *inout)
 {
     if (used < *room) return PSI_OK;

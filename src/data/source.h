@@ -13,7 +13,6 @@ typedef struct data_source data_source;
 // Takes the archive over, also on failure.
 psi_status data_source_new(psi_ctx *ctx, data_archive *archive, data_source **out);
 void data_source_free(psi_ctx *ctx, data_source *source);
-data_archive *data_source_archive(data_source *source);
 
 // Describes an array of the archive and checks that its rows are like those of the first one. JPEG
 // frames are told by their first bytes. *index names it from now on, *rows is its length.

@@ -9,7 +9,10 @@ void psi_writer_discard(psi_writer *writer)
 {
     if (!writer) return;
     psi_ctx *ctx = writer->ctx;
-    if (writer->ops) writer->ops->release(writer);
+    if (writer->state) writer->kind->release(writer);
+    base_free(ctx, writer->state);
+    base_free(ctx, writer->folder);
+    base_output_discard(writer->output);
     base_free(ctx, writer->task_options);
     base_free(ctx, writer->name);
     base_free(ctx, writer->path);
@@ -35,7 +38,12 @@ psi_status psi_writer_open(psi_ctx *ctx, const char *path, const psi_episode_spe
     writer->spec.task_options = writer->task_options;
     const size_t length = strlen(path);
     const bool npz = length > 4 && strcmp(path + length - 4, ".npz") == 0;
-    TRY(npz ? data_npz_writer(writer, replace) : data_minari_writer(writer, replace));
+    const data_writer_kind *kind = npz ? &DATA_NPZ_WRITER : &DATA_MINARI_WRITER;
+    writer->kind = kind;
+    if (replace && kind->check_replaced) TRY(kind->check_replaced(ctx, path));
+    TRY(base_output_open(ctx, path, kind->output, replace, &writer->output));
+    TRY(base_alloc_zero(ctx, 1, kind->state_bytes, &writer->state));
+    TRY(kind->open(writer));
     *out = writer;
     writer = NULL;
 done:
@@ -51,7 +59,7 @@ psi_status psi_writer_add(psi_writer *writer, const psi_episode *episode)
     psi_status status =
         data_check_episode(writer->ctx, &writer->spec, episode, writer->path, writer->n_episodes);
     if (status != PSI_OK) return status; // nothing was written: the next episode may come
-    status = writer->ops->add(writer, episode);
+    status = writer->kind->add(writer, episode);
     writer->failed = status;
     if (status == PSI_OK) {
         writer->n_episodes++;
@@ -69,7 +77,11 @@ psi_status psi_writer_commit(psi_writer *writer)
         status = FAIL(writer->ctx, PSI_EDATA, "%s: a data set without episodes is not written",
                       writer->path);
     } else {
-        status = writer->ops->commit(writer);
+        status = writer->kind->finish(writer);
+    }
+    if (status == PSI_OK) {
+        status = base_output_commit(writer->output);
+        writer->output = NULL; // gone, also on failure
     }
     psi_writer_discard(writer);
     return status;

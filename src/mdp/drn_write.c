@@ -48,10 +48,7 @@ psi_status mdp_write_drn(psi_ctx *ctx, const psi_model *model, base_output *outp
 {
     psi_status status = PSI_OK;
     mdp_text_out *out = NULL;
-    TRY(base_alloc(ctx, 1, sizeof *out, &out));
-    out->output = output;
-    out->status = PSI_OK;
-    out->used = 0;
+    TRY(mdp_text_out_new(ctx, output, &out));
     mdp_put(out, "// written by psifold %s\n@type: %s\n@value_type: double\n@parameters\n\n",
             psi_version(), model->chain ? "DTMC" : "MDP");
     mdp_put(out, "@reward_models\n");

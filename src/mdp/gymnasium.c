@@ -285,10 +285,7 @@ psi_status mdp_write_gymnasium(psi_ctx *ctx, const psi_model *model, base_output
 {
     psi_status status = PSI_OK;
     mdp_text_out *out = NULL;
-    TRY(base_alloc(ctx, 1, sizeof *out, &out));
-    out->output = output;
-    out->status = PSI_OK;
-    out->used = 0;
+    TRY(mdp_text_out_new(ctx, output, &out));
     mdp_put(out, "{");
     for (size_t s = 0; s < model->n_states; s++) {
         mdp_put(out, s == 0 ? "\"%zu\": {" : ",\n\"%zu\": {", s);

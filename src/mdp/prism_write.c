@@ -88,10 +88,7 @@ psi_status mdp_write_prism(psi_ctx *ctx, const psi_model *model, mdp_prism_part 
 {
     psi_status status = PSI_OK;
     mdp_text_out *out = NULL;
-    TRY(base_alloc(ctx, 1, sizeof *out, &out));
-    out->output = output;
-    out->status = PSI_OK;
-    out->used = 0;
+    TRY(mdp_text_out_new(ctx, output, &out));
     if (part == MDP_SREW || part == MDP_TREW)
         mdp_put(out, "# Reward structure \"%.400s\"\n", model->rewards[0].name);
     switch (part) {

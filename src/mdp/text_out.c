@@ -8,6 +8,16 @@
 
 enum { LONGEST_NUMBER = 40 };
 
+psi_status mdp_text_out_new(psi_ctx *ctx, base_output *output, mdp_text_out **out)
+{
+    const psi_status status = base_alloc(ctx, 1, sizeof **out, out);
+    if (status != PSI_OK) return status;
+    (*out)->output = output;
+    (*out)->status = PSI_OK;
+    (*out)->used = 0;
+    return PSI_OK;
+}
+
 static void flush(mdp_text_out *out)
 {
     if (out->status == PSI_OK) out->status = base_output_write(out->output, out->buffer, out->used);

@@ -12,6 +12,8 @@ typedef struct mdp_text_out {
     char buffer[1 << 15];
 } mdp_text_out;
 
+// Text for this output, which stays the caller's; so does *out, to be given back with base_free.
+psi_status mdp_text_out_new(psi_ctx *ctx, base_output *output, mdp_text_out **out);
 void mdp_put(mdp_text_out *out, const char *format, ...) PRINTF_LIKE(2, 3);
 void mdp_put_count(mdp_text_out *out, uint64_t count);
 void mdp_put_number(mdp_text_out *out, double number); // the shortest that reads as the same

@@ -7,6 +7,7 @@
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/random.h"
+#include "base/vector.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -200,8 +201,7 @@ static psi_status judge(psi_ctx *ctx, psi_training *training, double *loss, doub
         total += nn_loss_rows(training->work, &labels, outputs, n, 1, NULL);
         for (size_t i = 0; i < n; i++) {
             const real *z = outputs + i * width + (size_t)labels.actions[i] * arch->n_classes;
-            size_t best = 0;
-            for (size_t k = 1; k < arch->n_classes; k++) best = z[k] > z[best] ? k : best;
+            const size_t best = base_largest(z, 0, arch->n_classes);
             right += best == (size_t)labels.targets[i] ? (double)labels.weights[i] : 0;
             weight += (double)labels.weights[i];
         }

@@ -175,9 +175,9 @@ static void test_lengths_that_do_not_agree(void **state)
     (void)state;
     const table made = make_table();
     test_refused(ctx, write_hdf5(&made, (how){.actions = 11}), NULL, PSI_EDATA, "actions has 11",
-                 "rewards has 12");
+                 "but there are 12 rewards");
     test_refused(ctx, write_hdf5(&made, (how){.terminals = 10}), NULL, PSI_EDATA,
-                 "terminals has 10", "rewards has 12");
+                 "terminals has 10", "but there are 12 rewards");
 }
 
 static void test_values_that_cannot_be(void **state)

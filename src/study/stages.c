@@ -1,9 +1,10 @@
 // How well earlier cluster functions would have predicted: linear heads on the final features.
 #include <psifold/cluster.h>
-#include <psifold/report.h>
+#include <psifold/study.h>
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/vector.h"
 
 #include <string.h>
 
@@ -157,10 +158,8 @@ static psi_status label_test(psi_ctx *ctx, const psi_trajectories *test, const p
     for (size_t i = 0; i < test->n_observations; i++) labels[i] = -1;
     for (size_t e = 0; e < first->n; e++) {
         if (test->episode_offsets[e] == test->episode_offsets[e + 1]) continue;
-        size_t best = has_terminal ? 1 : 0; // an episode that goes on is not at its end
-        for (size_t k = best + 1; k < n_latent; k++) {
-            if (logits[e * n_latent + k] > logits[e * n_latent + best]) best = k;
-        }
+        // an episode that goes on is not at its end
+        const size_t best = base_largest(logits + e * n_latent, has_terminal ? 1 : 0, n_latent);
         if (best < n_latent) labels[first->rows[e]] = (int32_t)best;
     }
 done:
