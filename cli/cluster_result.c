@@ -1,14 +1,10 @@
 // What a clustering found, as text and as JSON.
 #include "cli/cluster_result.h"
+#include "base/json.h"
 #include "cli/certificate.h"
 #include "cli/phases.h"
 
 #include <math.h>
-
-static json_t *real_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 enum { MOST_ADVICE = 6 }; // lines of it on a terminal
 
@@ -24,7 +20,7 @@ static json_t *doubts_json(const psi_clustering *found, bool advice)
             advice ? json_string(text)
                    : json_pack("{s:s, s:i, s:i, s:o, s:I}", "kind", KINDS[doubt->kind], "state",
                                doubt->state, "other", doubt->other, "nats",
-                               real_or_null(doubt->nats), "visits", (json_int_t)doubt->visits);
+                               base_json_real(doubt->nats), "visits", (json_int_t)doubt->visits);
         if (json_array_append_new(doubts, one) == 0) continue;
         json_decref(doubts);
         return NULL;
@@ -38,13 +34,13 @@ static json_t *steps_json(const psi_clustering *found)
     for (size_t i = 0; i < found->n_steps; i++) {
         const psi_cluster_step *step = &found->steps[i];
         json_array_append_new(
-            steps,
-            json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "clusters",
-                      (json_int_t)step->clusters, "looked_at", (json_int_t)step->looked_at,
-                      "ignored_fraction", real_or_null(step->ignored), "agreement",
-                      real_or_null(step->agreement), "epsilon", real_or_null(step->epsilon), "gap",
-                      real_or_null(step->gap), "held_out_error", real_or_null(step->held_out_error),
-                      "seconds", real_or_null(step->seconds)));
+            steps, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "clusters",
+                             (json_int_t)step->clusters, "looked_at", (json_int_t)step->looked_at,
+                             "ignored_fraction", base_json_real(step->ignored), "agreement",
+                             base_json_real(step->agreement), "epsilon",
+                             base_json_real(step->epsilon), "gap", base_json_real(step->gap),
+                             "held_out_error", base_json_real(step->held_out_error), "seconds",
+                             base_json_real(step->seconds)));
     }
     return steps;
 }
@@ -110,26 +106,26 @@ psi_status cli_set_clustering(cli_call *cli, const psi_clustering *found, double
     psi_status status = PSI_OK;
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)found->n_latent)));
     TRY(cli_set(cli, "verdict", json_string(psi_verdict_name(found->verdict))));
-    TRY(cli_set(cli, "margin", real_or_null(found->margin)));
-    TRY(cli_set(cli, "doubtful_fraction", real_or_null(found->doubtful)));
-    TRY(cli_set(cli, "past_fraction", real_or_null(found->past)));
+    TRY(cli_set(cli, "margin", base_json_real(found->margin)));
+    TRY(cli_set(cli, "doubtful_fraction", base_json_real(found->doubtful)));
+    TRY(cli_set(cli, "past_fraction", base_json_real(found->past)));
     TRY(cli_set(cli, "undetermined", doubts_json(found, false)));
     TRY(cli_set(cli, "advice", doubts_json(found, true)));
     TRY(cli_set(cli, "converged", json_boolean(found->converged)));
     TRY(cli_set(cli, "stable", json_boolean(found->stable)));
     TRY(cli_set(cli, "hot", found->judged ? json_boolean(found->hot) : json_null()));
-    TRY(cli_set(cli, "split_gain", real_or_null(found->split_gain)));
+    TRY(cli_set(cli, "split_gain", base_json_real(found->split_gain)));
     TRY(cli_set(cli, "approximator", json_string(found->approximator)));
-    TRY(cli_set(cli, "ignored_fraction", json_real(found->ignored)));
+    TRY(cli_set(cli, "ignored_fraction", base_json_real(found->ignored)));
     TRY(cli_set(cli, "refinements", steps_json(found)));
-    TRY(cli_set(cli, "epsilon_reward", json_real(found->epsilon_reward)));
-    TRY(cli_set(cli, "epsilon_sf", json_real(found->epsilon_sf)));
-    TRY(cli_set(cli, "gamma", json_real(found->gamma)));
-    TRY(cli_set(cli, "gap", real_or_null(found->gap)));
+    TRY(cli_set(cli, "epsilon_reward", base_json_real(found->epsilon_reward)));
+    TRY(cli_set(cli, "epsilon_sf", base_json_real(found->epsilon_sf)));
+    TRY(cli_set(cli, "gamma", base_json_real(found->gamma)));
+    TRY(cli_set(cli, "gap", base_json_real(found->gap)));
     TRY(cli_set(cli, "matching_condition", json_boolean(found->matching_condition)));
-    TRY(cli_set(cli, "representation_accuracy", real_or_null(found->accuracy)));
+    TRY(cli_set(cli, "representation_accuracy", base_json_real(found->accuracy)));
     TRY(cli_set(cli, "certificate", cli_certificate_json(found->certificate)));
-    TRY(cli_set(cli, "seconds", json_real(seconds)));
+    TRY(cli_set(cli, "seconds", base_json_real(seconds)));
     TRY(cli_set(cli, "phases", cli_phases_json(found)));
 done:
     return status;
