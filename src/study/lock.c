@@ -119,7 +119,7 @@ static psi_status judge_stages(study *of, const lock_study *lock)
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
     const size_t n = lock->fresh->n_episodes;
-    size_t chosen[STAGES];
+    size_t chosen[STAGES] = {0};
     const size_t n_stages = choose_stages(&lock->levels, chosen);
     const int32_t *labels[STAGES];
     char words[STAGES][32];
