@@ -127,6 +127,7 @@ static void laws_free(psi_ctx *ctx, laws *all)
     base_free(ctx, all->outcome);
     base_free(ctx, all->family);
     base_free(ctx, all->total);
+    *all = (laws){0};
 }
 
 static psi_status laws_new(psi_ctx *ctx, const psi_grouping *groups, laws *out)
