@@ -1,5 +1,6 @@
 // What a clustering found, as text and as JSON.
 #include "cli/cluster_result.h"
+#include "base/json.h"
 #include "cli/certificate.h"
 
 #include <math.h>
@@ -115,16 +116,16 @@ psi_status cli_set_clustering(cli_call *cli, const psi_clustering *found, double
     TRY(cli_set(cli, "hot", found->judged ? json_boolean(found->hot) : json_null()));
     TRY(cli_set(cli, "split_gain", base_json_real(found->split_gain)));
     TRY(cli_set(cli, "approximator", json_string(found->approximator)));
-    TRY(cli_set(cli, "ignored_fraction", json_real(found->ignored)));
+    TRY(cli_set(cli, "ignored_fraction", base_json_real(found->ignored)));
     TRY(cli_set(cli, "refinements", steps_json(found)));
-    TRY(cli_set(cli, "epsilon_reward", json_real(found->epsilon_reward)));
-    TRY(cli_set(cli, "epsilon_sf", json_real(found->epsilon_sf)));
-    TRY(cli_set(cli, "gamma", json_real(found->gamma)));
+    TRY(cli_set(cli, "epsilon_reward", base_json_real(found->epsilon_reward)));
+    TRY(cli_set(cli, "epsilon_sf", base_json_real(found->epsilon_sf)));
+    TRY(cli_set(cli, "gamma", base_json_real(found->gamma)));
     TRY(cli_set(cli, "gap", base_json_real(found->gap)));
     TRY(cli_set(cli, "matching_condition", json_boolean(found->matching_condition)));
     TRY(cli_set(cli, "representation_accuracy", base_json_real(found->accuracy)));
     TRY(cli_set(cli, "certificate", cli_certificate_json(found->certificate)));
-    TRY(cli_set(cli, "seconds", json_real(seconds)));
+    TRY(cli_set(cli, "seconds", base_json_real(seconds)));
     TRY(cli_set(cli, "phases", phases_json(found)));
 done:
     return status;

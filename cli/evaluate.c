@@ -1,14 +1,15 @@
 // psifold evaluate, assign: what a run is good for.
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/labels.h"
 
-#include <math.h>
 #include <string.h>
 
 static json_t *errors_json(const psi_sequence_error *error)
 {
-    return json_pack("{s:f, s:f, s:f}", "mean", error->mean, "median", error->median,
-                     "zero_baseline", error->zero_baseline);
+    return json_pack("{s:o, s:o, s:o}", "mean", base_json_real(error->mean), "median",
+                     base_json_real(error->median), "zero_baseline",
+                     base_json_real(error->zero_baseline));
 }
 
 static psi_status print_errors(cli_call *cli, const char *what, const psi_mdp *model,
@@ -100,10 +101,10 @@ static psi_status judge_purity(cli_call *cli, const psi_trajectories *data, cons
     cli_print(cli, "                  %zu of them merged with others, %zu clusters split off",
               purity.merged, purity.split);
     TRY(cli_set(cli, "true_latent_states", json_integer((json_int_t)purity.true_latent_states)));
-    TRY(cli_set(cli, "off_diagonal", json_real(purity.off_diagonal)));
-    TRY(cli_set(cli, "ignored_fraction", json_real(purity.ignored)));
-    TRY(cli_set(cli, "accuracy", json_real(purity.accuracy)));
-    TRY(cli_set(cli, "matched", json_real(purity.accuracy)));
+    TRY(cli_set(cli, "off_diagonal", base_json_real(purity.off_diagonal)));
+    TRY(cli_set(cli, "ignored_fraction", base_json_real(purity.ignored)));
+    TRY(cli_set(cli, "accuracy", base_json_real(purity.accuracy)));
+    TRY(cli_set(cli, "matched", base_json_real(purity.accuracy)));
     TRY(cli_set(cli, "states_merged", json_integer((json_int_t)purity.merged)));
     TRY(cli_set(cli, "states_split", json_integer((json_int_t)purity.split)));
 done:

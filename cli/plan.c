@@ -1,4 +1,5 @@
 // psifold plan: values and best actions, of the latent states of a run or of the states of a model.
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/models.h"
 
@@ -16,10 +17,10 @@ static psi_status plan_run(cli_call *cli, const char *folder, psi_plan_options h
     for (size_t k = 0; k < plan->n_states; k++) {
         cli_print(cli, "%12zu  %8.4f  %11d", k, plan->value[k], plan->policy[k]);
         json_array_append_new(states,
-                              json_pack("{s:I, s:f, s:i}", "latent_state", (json_int_t)k, "value",
-                                        plan->value[k], "action", plan->policy[k]));
+                              json_pack("{s:I, s:o, s:i}", "latent_state", (json_int_t)k, "value",
+                                        base_json_real(plan->value[k]), "action", plan->policy[k]));
     }
-    TRY(cli_set(cli, "gamma", json_real(how.gamma)));
+    TRY(cli_set(cli, "gamma", base_json_real(how.gamma)));
     TRY(cli_set(cli, "latent_states", json_incref(states)));
 done:
     json_decref(states);
@@ -73,9 +74,10 @@ static psi_status show_initial(cli_call *cli, const psi_model *model, const psi_
         shown++;
         cli_print(cli, "  %13zu  %12.8g  %12.8g  %6d", s, plan->lower[s], plan->upper[s],
                   plan->choice[s]);
-        json_array_append_new(states, json_pack("{s:I, s:f, s:f, s:i}", "state", (json_int_t)s,
-                                                "lower", plan->lower[s], "upper", plan->upper[s],
-                                                "choice", plan->choice[s]));
+        json_array_append_new(states,
+                              json_pack("{s:I, s:o, s:o, s:i}", "state", (json_int_t)s, "lower",
+                                        base_json_real(plan->lower[s]), "upper",
+                                        base_json_real(plan->upper[s]), "choice", plan->choice[s]));
     }
     return cli_set(cli, "initial", states);
 }
@@ -95,7 +97,7 @@ static psi_status plan_model(cli_call *cli, const char *path, const plan_call *c
     TRY(cli_set(cli, "states", json_integer((json_int_t)model->n_states)));
     TRY(cli_set(cli, "sweeps", json_integer((json_int_t)plan->sweeps)));
     TRY(cli_set(cli, "converged", json_boolean(plan->converged)));
-    TRY(cli_set(cli, "gamma", call->how.target ? json_null() : json_real(call->how.gamma)));
+    TRY(cli_set(cli, "gamma", call->how.target ? json_null() : base_json_real(call->how.gamma)));
 done:
     psi_model_plan_free(cli->ctx, plan);
     psi_model_free(cli->ctx, model);

@@ -1,4 +1,5 @@
 // psifold quotient: the coarsest exact partition of a finite model.
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/models.h"
 
@@ -43,10 +44,10 @@ static psi_status fill_result(cli_call *cli, const psi_model *model, const quoti
     TRY(cli_set(cli, "passes", json_integer((json_int_t)found->n_passes)));
     TRY(cli_set(cli, "rounds", json_integer((json_int_t)found->n_rounds)));
     TRY(cli_set(cli, "comparisons", json_integer((json_int_t)found->n_verified)));
-    TRY(cli_set(cli, "tolerance", json_real(call->tolerance)));
-    TRY(cli_set(cli, "defect", json_real(found->defect)));
-    TRY(cli_set(cli, "seconds", json_real(found->seconds)));
-    TRY(cli_set(cli, "reading_seconds", json_real(reading)));
+    TRY(cli_set(cli, "tolerance", base_json_real(call->tolerance)));
+    TRY(cli_set(cli, "defect", base_json_real(found->defect)));
+    TRY(cli_set(cli, "seconds", base_json_real(found->seconds)));
+    TRY(cli_set(cli, "reading_seconds", base_json_real(reading)));
     TRY(cli_set(cli, "bytes", json_integer((json_int_t)found->bytes)));
     TRY(cli_set(cli, "threads", json_integer(psi_threads(cli->ctx))));
     TRY(cli_set(cli, "output", call->output ? json_string(call->output) : json_null()));
@@ -115,7 +116,8 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
     how.ignore_actions = !call.action_identity;
     const clock_t before = clock();
     TRY(psi_quotient_find(cli->ctx, model, &how, &found));
-    TRY(cli_set(cli, "processor_seconds", json_real((double)(clock() - before) / CLOCKS_PER_SEC)));
+    TRY(cli_set(cli, "processor_seconds",
+                base_json_real((double)(clock() - before) / CLOCKS_PER_SEC)));
     if (call.output) TRY(cli_model_write(cli, found->model, call.output));
     if (call.blocks) {
         const psi_array array = {NULL, PSI_INT32, {1, {model->n_states}}, found->partition->label};

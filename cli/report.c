@@ -1,7 +1,6 @@
 // psifold report: a page to look at.
+#include "base/json.h"
 #include "cli/commands.h"
-
-#include <math.h>
 
 static void print_result(cli_call *cli, const char *output, const psi_report_result *made)
 {
@@ -63,9 +62,8 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)made.latent_states)));
     TRY(cli_set(cli, "refinements", json_integer((json_int_t)made.refinements)));
     TRY(cli_set(cli, "figures", json_integer((json_int_t)made.figures)));
-    TRY(cli_set(cli, "sequence_error", isfinite(made.error) ? json_real(made.error) : json_null()));
-    TRY(cli_set(cli, "zero_baseline",
-                isfinite(made.zero_error) ? json_real(made.zero_error) : json_null()));
+    TRY(cli_set(cli, "sequence_error", base_json_real(made.error)));
+    TRY(cli_set(cli, "zero_baseline", base_json_real(made.zero_error)));
 done:
     return status;
 }

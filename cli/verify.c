@@ -1,4 +1,5 @@
 // psifold verify: Definition 2 of the paper, asked of data that a run was not made from.
+#include "base/json.h"
 #include "cli/certificate.h"
 #include "cli/commands.h"
 #include "cli/labels.h"
@@ -37,20 +38,23 @@ json_t *cli_certificate_json(const psi_certificate *certificate)
             if (certificate->visits[pair] == 0) continue;
             json_array_append_new(
                 pairs,
-                json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "latent_state", (json_int_t)k,
+                json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "latent_state", (json_int_t)k,
                           "action", (json_int_t)a, "visits", (json_int_t)certificate->visits[pair],
-                          "reward_error", certificate->reward_error[pair], "reward_doubt",
-                          certificate->reward_doubt[pair], "sf_error", certificate->sf_error[pair],
-                          "sf_doubt", certificate->sf_doubt[pair]));
+                          "reward_error", base_json_real(certificate->reward_error[pair]),
+                          "reward_doubt", base_json_real(certificate->reward_doubt[pair]),
+                          "sf_error", base_json_real(certificate->sf_error[pair]), "sf_doubt",
+                          base_json_real(certificate->sf_doubt[pair])));
         }
     }
-    return json_pack("{s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:o}", "epsilon_reward",
-                     certificate->epsilon_reward, "epsilon_sf", certificate->epsilon_sf, "judged",
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:I, s:o}", "epsilon_reward",
+                     base_json_real(certificate->epsilon_reward), "epsilon_sf",
+                     base_json_real(certificate->epsilon_sf), "judged",
                      (json_int_t)certificate->judged, "violating",
                      (json_int_t)certificate->violating, "unseen_pairs",
                      (json_int_t)certificate->unseen, "worst_reward_error",
-                     certificate->worst_reward, "worst_sf_error", certificate->worst_sf,
-                     "mergeable", (json_int_t)certificate->mergeable, "pairs", pairs);
+                     base_json_real(certificate->worst_reward), "worst_sf_error",
+                     base_json_real(certificate->worst_sf), "mergeable",
+                     (json_int_t)certificate->mergeable, "pairs", pairs);
 }
 
 static psi_status verify_files(cli_call *cli, const char *folder)

@@ -175,7 +175,7 @@ static psi_status look_through(psi_ctx *ctx, agent_eye *eye, const void *observa
             const int32_t number = (int32_t)base_largest(eye->seen + i * width, 0, eye->n_outputs);
             memcpy(row, &number, sizeof number);
         } else {
-            digest(eye, eye->seen + i * width, (float *)row);
+            digest(eye, eye->seen + i * width, (float *)(void *)row);
         }
     }
 done:

@@ -38,6 +38,7 @@ const char *psi_view_name(psi_view view)
 
 psi_status psi_agent_kind_from_name(psi_ctx *ctx, const char *name, psi_agent_kind *out)
 {
+    if (!name) name = "";
     for (int kind = 0; kind < PSI_AGENT_KINDS; kind++) {
         if (strcmp(name, KIND_NAMES[kind]) != 0) continue;
         *out = (psi_agent_kind)kind;

@@ -251,6 +251,8 @@ psi_status base_resize(psi_ctx *ctx, size_t count, size_t size, void *inout)
 
 psi_status base_copy_text(psi_ctx *ctx, const char *text, char **out)
 {
+    *out = NULL;
+    if (!text) return FAIL(ctx, PSI_EUSAGE, "a name or a text is NULL");
     const size_t size = strlen(text) + 1;
     const psi_status status = base_alloc(ctx, size, 1, out);
     if (status == PSI_OK) memcpy(*out, text, size);

@@ -29,6 +29,8 @@ static psi_status fail_on(psi_ctx *ctx, const char *what, const char *path)
 
 psi_status base_join(psi_ctx *ctx, const char *folder, const char *name, char **out)
 {
+    *out = NULL;
+    if (!folder || !name) return FAIL(ctx, PSI_EUSAGE, "the path of a file or folder is NULL");
     const size_t size = strlen(folder) + strlen(name) + 2;
     const psi_status status = base_alloc(ctx, size, 1, out);
     if (status == PSI_OK) snprintf(*out, size, "%s/%s", folder, name);
@@ -397,6 +399,8 @@ psi_status base_open_file(psi_ctx *ctx, const char *path, int *fd, uint64_t *siz
     psi_status status = PSI_OK;
     struct stat info;
     *size = 0;
+    *fd = -1;
+    if (!path) return FAIL(ctx, PSI_EUSAGE, "the path of a file is NULL");
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); // a pipe would block
     if (*fd < 0) {
         // a socket, or a device without a driver
@@ -420,7 +424,7 @@ psi_status base_open_file(psi_ctx *ctx, const char *path, int *fd, uint64_t *siz
 bool base_is_there(const char *path)
 {
     struct stat info;
-    return lstat(path, &info) == 0;
+    return path && lstat(path, &info) == 0;
 }
 
 psi_status base_read_file(psi_ctx *ctx, const char *path, size_t limit, char **bytes, size_t *size)

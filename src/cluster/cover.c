@@ -456,6 +456,7 @@ done:
 
 void psi_cover_free(psi_ctx *ctx, psi_cover_result *result)
 {
+    if (!result) return;
     base_free(ctx, result->centres);
     base_free(ctx, result->labels);
     base_free(ctx, result->sizes);

@@ -40,7 +40,7 @@ static bool is_plain(const char *name)
 {
     if (!name || !*name || *name == '.' || strcmp(name, "checkpoint") == 0) return false;
     const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-._");
-    return name[length] == '\0' && length < 128;
+    return length < 128 && name[length] == '\0';
 }
 
 static bool is_fingerprint(const json_t *value)

@@ -115,6 +115,7 @@ psi_cluster_options psi_cluster_defaults(void)
 psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out)
 {
     *out = psi_cluster_defaults();
+    if (!task) task = "";
     out->split = true;
     out->smooth = false;
     out->subset = 0;

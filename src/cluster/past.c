@@ -276,7 +276,7 @@ psi_status cluster_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
     }
     TRY(compare_pasts(&run, 0.5 * allowed, out));
     for (size_t t = 0; t < data->n_transitions; t++) {
-        run.asked[t] &= t / (2 * BLOCK) % stride == 0;
+        run.asked[t] &= t / BLOCK / 2 % stride == 0;
     }
     if (out->share == 0.0) TRY(correlate_all(&run, 0.5 * allowed, out));
 done:

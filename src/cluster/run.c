@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/options.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -39,11 +38,6 @@ done:
     return status;
 }
 
-static json_t *real_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 // ---- refinements ------------------------------------------------------------------------------
 
 static psi_status write_step(psi_ctx *ctx, base_output *file, const psi_cluster_step *step,
@@ -54,10 +48,10 @@ static psi_status write_step(psi_ctx *ctx, base_output *file, const psi_cluster_
     json_t *object = json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "refinement", (json_int_t)refinement,
         "clusters", (json_int_t)step->clusters, "looked_at", (json_int_t)step->looked_at,
-        "ignored_fraction", real_or_null(step->ignored), "agreement", real_or_null(step->agreement),
-        "gap", real_or_null(step->gap), "epsilon", real_or_null(step->epsilon), "held_out_error",
-        real_or_null(step->held_out_error), "perfect", real_or_null(step->perfect), "seconds",
-        real_or_null(step->seconds));
+        "ignored_fraction", base_json_real(step->ignored), "agreement",
+        base_json_real(step->agreement), "gap", base_json_real(step->gap), "epsilon",
+        base_json_real(step->epsilon), "held_out_error", base_json_real(step->held_out_error),
+        "perfect", base_json_real(step->perfect), "seconds", base_json_real(step->seconds));
     TRY(base_json_made(ctx, object));
     const size_t size =
         json_dumpb(object, line, sizeof line - 1, JSON_COMPACT | JSON_REAL_PRECISION(17));
@@ -175,29 +169,33 @@ static json_t *manifest_result(const psi_clustering *found)
     char sentence[256];
     psi_verdict_sentence(found, sentence, sizeof sentence);
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:f, s:f, s:f, "
-        "s:f, s:f, s:o, s:o, s:I}",
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:I}",
         "verdict", psi_verdict_name(found->verdict), "verdict_sentence", sentence, "margin",
-        real_or_null(found->margin), "doubtful_fraction", real_or_null(found->doubtful),
-        "past_fraction", real_or_null(found->past), "advice", manifest_advice(found),
+        base_json_real(found->margin), "doubtful_fraction", base_json_real(found->doubtful),
+        "past_fraction", base_json_real(found->past), "advice", manifest_advice(found),
         "latent_states", (json_int_t)found->n_latent, "has_terminal", found->has_terminal,
         "approximator", found->approximator, "converged", found->converged, "stable", found->stable,
         "matching_condition", found->matching_condition, "hot",
         found->judged ? json_boolean(found->hot) : json_null(), "split_gain",
-        real_or_null(found->split_gain), "ignored_fraction", found->ignored, "smoothed_fraction",
-        found->smoothed, "gamma", found->gamma, "epsilon_reward", found->epsilon_reward,
-        "epsilon_sf", found->epsilon_sf, "gap", real_or_null(found->gap), "representation_accuracy",
-        real_or_null(found->accuracy), "rounds", (json_int_t)found->rounds);
+        base_json_real(found->split_gain), "ignored_fraction", base_json_real(found->ignored),
+        "smoothed_fraction", base_json_real(found->smoothed), "gamma", base_json_real(found->gamma),
+        "epsilon_reward", base_json_real(found->epsilon_reward), "epsilon_sf",
+        base_json_real(found->epsilon_sf), "gap", base_json_real(found->gap),
+        "representation_accuracy", base_json_real(found->accuracy), "rounds",
+        (json_int_t)found->rounds);
 }
 
 static json_t *manifest_certificate(const psi_certificate *certificate)
 {
     return json_pack(
-        "{s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I}", "epsilon_reward", certificate->epsilon_reward,
-        "epsilon_sf", certificate->epsilon_sf, "judged", (json_int_t)certificate->judged,
+        "{s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:I}", "epsilon_reward",
+        base_json_real(certificate->epsilon_reward), "epsilon_sf",
+        base_json_real(certificate->epsilon_sf), "judged", (json_int_t)certificate->judged,
         "violating", (json_int_t)certificate->violating, "unseen_pairs",
-        (json_int_t)certificate->unseen, "worst_reward_error", certificate->worst_reward,
-        "worst_sf_error", certificate->worst_sf, "mergeable", (json_int_t)certificate->mergeable);
+        (json_int_t)certificate->unseen, "worst_reward_error",
+        base_json_real(certificate->worst_reward), "worst_sf_error",
+        base_json_real(certificate->worst_sf), "mergeable", (json_int_t)certificate->mergeable);
 }
 
 static json_t *manifest_data(const char *path, const psi_trajectories *data,
@@ -230,7 +228,8 @@ static json_t *phase_seconds(const psi_clustering *found)
     json_t *seconds = json_object();
     for (size_t i = 0; i < found->n_phases; i++) {
         const psi_cluster_phase *phase = &found->phases[i];
-        if (json_object_set_new(seconds, phase->name, json_real(phase->seconds)) == 0) continue;
+        if (json_object_set_new(seconds, phase->name, base_json_real(phase->seconds)) == 0)
+            continue;
         json_decref(seconds);
         return NULL;
     }

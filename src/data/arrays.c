@@ -57,6 +57,7 @@ psi_status psi_arrays_save(psi_ctx *ctx, const char *path, const psi_array *arra
     psi_status status = PSI_OK;
     data_npz_entry *entries = NULL;
     base_output *output = NULL;
+    if (!path) return FAIL(ctx, PSI_EUSAGE, "the path of an array file is NULL");
     const bool npy = ends_with(path, ".npy");
     if (!npy && !ends_with(path, ".npz")) {
         return FAIL(ctx, PSI_EUSAGE, "%s: the name of an array file ends in .npy or .npz", path);

@@ -121,6 +121,7 @@ psi_status psi_task_from_json(psi_ctx *ctx, const char *text, psi_task *out)
     json_t *whole = NULL, *options, *value;
     const char *name, *preset, *option;
     psi_task task;
+    if (!text) text = "";
     TRY(base_json_parse(ctx, "the description of a task", text, strlen(text), &whole));
     if (json_unpack(whole, "{s:s, s:s, s:o}", "task", &name, "preset", &preset, "options",
                     &options) != 0 ||

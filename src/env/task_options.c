@@ -171,6 +171,7 @@ psi_status psi_task_defaults(psi_ctx *ctx, const char *name, const char *preset,
     char names[256];
     psi_task task = {.max_steps = 100000, .swap = {PSI_NO_DIAL, PSI_NO_DIAL}};
     size_t kind = 0;
+    if (!name) name = "";
     while (kind < COUNT(NAMES) && strcmp(name, NAMES[kind]) != 0) kind++;
     if (kind == COUNT(NAMES)) {
         return FAIL(ctx, PSI_EUSAGE, "there is no task \"%s\"; the tasks are %s", name,

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "evidence/blend.h"
+#include "evidence/check.h"
 #include "evidence/groups.h"
 #include "evidence/law.h"
 
@@ -424,6 +425,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
     psi_grouping *made = NULL;
     int32_t *before = NULL;
     *out = NULL;
+    TRY(evidence_check(ctx, forest, draws));
     TRY(evidence_rows_new(ctx, forest, draws, &run.rows));
     TRY(evidence_groups_new(ctx, &run.rows, &run.groups));
     run.groups.exact = !forest->looks;

@@ -86,7 +86,7 @@ psi_status psi_model_read(psi_ctx *ctx, const char *path, psi_model **out)
     char *bytes = NULL;
     size_t size;
     *out = NULL;
-    if (ends_with(path, ".tra")) return read_tables(ctx, path, out);
+    if (path && ends_with(path, ".tra")) return read_tables(ctx, path, out);
     TRY(base_read_file(ctx, path, LARGEST_FILE, &bytes, &size));
     TRY(mdp_read_model(ctx, path, bytes, size, out));
 done:

@@ -28,6 +28,7 @@ const char *psi_net_kind_name(psi_net_kind kind)
 
 psi_status psi_net_kind_from_name(psi_ctx *ctx, const char *name, psi_net_kind *out)
 {
+    if (!name) name = "";
 #define X(kind, text)                                                                              \
     if (strcmp(name, text) == 0) {                                                                 \
         *out = PSI_NET_##kind;                                                                     \

@@ -112,8 +112,8 @@ static psi_status compute(report_page *page)
     page->result = (psi_report_result){.finished = run->finished,
                                        .latent_states = run->n_latent,
                                        .refinements = run->n_steps,
-                                       .error = NAN,
-                                       .zero_error = NAN};
+                                       .error = (double)NAN,
+                                       .zero_error = (double)NAN};
     page->result.trusted = run->finished &&
                            json_is_true(report_run_get(run, "result", "converged")) &&
                            json_is_true(report_run_get(run, "result", "stable")) &&

@@ -120,9 +120,9 @@ static psi_status count_steps(report_run *run)
             (psi_cluster_step){.clusters = run->level_clusters[level],
                                .looked_at = run->n_observations,
                                .ignored = (double)ignored / (double)run->n_observations,
-                               .agreement = NAN,
-                               .epsilon = NAN,
-                               .seconds = NAN};
+                               .agreement = (double)NAN,
+                               .epsilon = (double)NAN,
+                               .seconds = (double)NAN};
     }
     run->n_steps = run->n_levels;
 done:

@@ -24,7 +24,7 @@ static void put_next(report_page *page, size_t row)
     const psi_mdp *model = page->run->model;
     report_text *html = &page->html;
     const size_t begin = model->offsets[row], end = model->offsets[row + 1];
-    double last = INFINITY;
+    double last = (double)INFINITY;
     size_t last_entry = end;
     for (size_t shown = 0; shown < base_min(NEXT_SHOWN, end - begin); shown++) {
         size_t best = end; // the most probable one that was not shown yet
@@ -74,7 +74,7 @@ static void put_actions(report_page *page, size_t k)
         for (size_t a = 0; a < shown; a++) put_action(page, k, a);
     } else {
         const double *q = page->plan->q + k * model->n_actions;
-        double last = INFINITY;
+        double last = (double)INFINITY;
         size_t last_action = 0;
         for (size_t i = 0; i < shown; i++) {
             size_t best = model->n_actions;

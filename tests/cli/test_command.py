@@ -302,8 +302,9 @@ class Command(unittest.TestCase):
         data = self.generate("point-column-world", "--episodes", 200)
         fresh = self.generate("point-column-world", "--episodes", 20, "--seed", 1, name="fresh")
         run_folder = self.path / "run"
+        # one thread: two that wait for each other take minutes where others work, too
         quick = ["--trunk-steps", 150, "--head-steps", 80, "--representation-steps", 150,
-                 "--max-rounds", 1]
+                 "--max-rounds", 1, "--hidden", 128, "--threads", 1]
         self.succeed("cluster", data, "-o", run_folder, *quick)
         self.assertLessEqual({"manifest.json", "refinements.jsonl", "clusters.npy", "latent.npz",
                               "certificate.npz", "representation.safetensors"},

@@ -105,7 +105,7 @@ static void test_same_seed_same_interval(void **state)
     assert_ok(ctx, psi_scores_iqm(ctx, &(psi_scores){1, 8, x}, &how, &c));
     assert_true(a.low == b.low && a.high == b.high && a.estimate == c.estimate);
     assert_true(a.low != c.low || a.high != c.high);
-    const double bad[] = {1, NAN};
+    const double bad[] = {1, (double)NAN};
     assert_status(ctx, psi_scores_iqm(ctx, &(psi_scores){1, 2, bad}, &how, &a), PSI_EDATA);
     assert_status(ctx, psi_scores_iqm(ctx, &(psi_scores){0, 2, x}, &how, &a), PSI_EUSAGE);
     how.confidence = 1;

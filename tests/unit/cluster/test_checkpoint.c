@@ -370,7 +370,7 @@ static void assert_times_are_checked(psi_ctx *ctx, const psi_trajectories *data,
                                 {"passes", PSI_INT64, {1, {n_phases}}, passes},
                                 {"spent", PSI_FLOAT64, {1, {1}}, &spent}};
     snprintf(path, sizeof path, "%s/checkpoint/phases.npz", run);
-    static const double lies[] = {-1.0, NAN, INFINITY};
+    static const double lies[] = {-1.0, (double)NAN, (double)INFINITY};
     for (size_t i = 0; i < 6; i++) {
         double *at = i < 3 ? &seconds[n_phases - 1] : &spent;
         *at = lies[i % 3];

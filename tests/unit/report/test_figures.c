@@ -82,7 +82,7 @@ static size_t numbers_of(const char *text, size_t block, size_t row, double *to,
                 char *end;
                 to[n] = strtod(c, &end);
                 if (end == c) {
-                    to[n] = NAN;
+                    to[n] = (double)NAN;
                     end = (char *)c + 1;
                     while (end < line + length && *end != ' ') end++;
                 }
@@ -133,7 +133,7 @@ static void a_matrix_has_its_cells_and_the_ignored_column_apart(void **state)
     assert_non_null(strstr(picture, "ignored"));
     base_free(b->ctx, picture);
     base_free(b->ctx, data);
-    const double zeros[4] = {0.0}, wrong[1] = {NAN};
+    const double zeros[4] = {0.0}, wrong[1] = {(double)NAN};
     assert_ok(b->ctx, psi_figure_matrix(b->ctx, &at, 2, 2, zeros, NULL));
     assert_status(b->ctx, psi_figure_matrix(b->ctx, &at, 1, 1, wrong, NULL), PSI_EUSAGE);
 }
@@ -185,7 +185,8 @@ static void a_scatter_has_its_points(void **state)
 static void boxes_have_quartiles_and_outliers(void **state)
 {
     bench *b = *state;
-    const double values[20] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 0, 0, 0, 0, NAN, NAN, 0, 0, 0, 0};
+    const double values[20] = {1, 2, 3, 4, 5,           6,           7, 8, 9, 100,
+                               0, 0, 0, 0, (double)NAN, (double)NAN, 0, 0, 0, 0};
     const char *names[2] = {"first", "final"};
     const psi_figure at = {b->folder, "boxes", "refinement", "error"};
     double v[7];
@@ -278,7 +279,7 @@ static void curves_and_scores_keep_their_numbers(void **state)
     base_free(b->ctx, picture);
     base_free(b->ctx, data);
     // (tasks, agents, seeds)
-    const double values[12] = {1, 2, 3, 4, 5, 6, 0.5, NAN, 1.5, 2, 2, 2};
+    const double values[12] = {1, 2, 3, 4, 5, 6, 0.5, (double)NAN, 1.5, 2, 2, 2};
     assert_ok(b->ctx, psi_figure_scores(b->ctx, &scores, 2, 2, 3, values, tasks, agents, &line));
     assert_drawn(b, "scores");
     data = text_of(b, "scores.dat");
@@ -301,7 +302,7 @@ static void curves_and_scores_keep_their_numbers(void **state)
 static void scores_that_are_missing_or_nothing_are_drawn(void **state)
 {
     bench *b = *state;
-    const double values[4] = {0.0, NAN, 0.0, NAN}, zero = 0.0, one = 1.0;
+    const double values[4] = {0.0, (double)NAN, 0.0, (double)NAN}, zero = 0.0, one = 1.0;
     const char *agents[2] = {"dqn", "pretrained"}, *tasks[2] = {"train", "swap-digits"};
     const psi_figure at = {b->folder, "nothing", NULL, "reward per step"};
     double v[4];

@@ -1,0 +1,251 @@
+// The public functions as nobody should call them: NULL for a path, a name or what is to be freed,
+// kinds and types that there are not, shapes that fit nothing. A status with a sentence, never a
+// crash; each call has a process of its own, so that one that falls is known by its name.
+#include "support/support.h"
+
+#include <psifold/psifold.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef psi_status (*misuse)(psi_ctx *ctx);
+typedef struct misuse_case {
+    const char *name;
+    misuse call;
+} misuse_case;
+
+// What a child found: 0 refused with a sentence, else what is wrong.
+static int try_one(const misuse_case *one)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        psi_ctx *ctx;
+        signal(SIGSEGV, SIG_DFL); // cmocka's own handlers would go on with the other tests
+        signal(SIGBUS, SIG_DFL);
+        signal(SIGFPE, SIG_DFL);
+        alarm(20); // nor does it go on for ever
+        if (psi_ctx_new(&(psi_options){.threads = 1}, &ctx) != PSI_OK) _exit(10);
+        const psi_status status = one->call(ctx);
+        const bool said = psi_error(ctx)->message[0] != '\0';
+        _exit(status == PSI_OK ? 11 : status == PSI_EINTERNAL ? 12 : said ? 0 : 13);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    return WIFSIGNALED(result) ? 1000 + WTERMSIG(result) : WEXITSTATUS(result);
+}
+
+static void try_all(const misuse_case *all, size_t n)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int result = try_one(&all[i]);
+        if (result == 0) continue;
+        print_error("%s: %s (%d)\n", all[i].name,
+                    result >= 1000 ? "ended by a signal"
+                    : result == 11 ? "accepted"
+                    : result == 12 ? "called a defect of psifold"
+                    : result == 13 ? "refused without a sentence"
+                                   : "ended",
+                    result >= 1000 ? result - 1000 : result);
+        wrong++;
+    }
+    if (wrong > 0) fail_msg("%zu of %zu", wrong, n);
+}
+
+#define CASE(name, ...)                                                                            \
+    static psi_status name(psi_ctx *ctx)                                                           \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+// ---- paths and names ----------------------------------------------------------------------------
+
+CASE(curve_load, psi_agent_episode *e; size_t n; return psi_curve_load_csv(ctx, NULL, &e, &n);)
+CASE(curve_save, return psi_curve_save_csv(ctx, NULL, 0, NULL);)
+CASE(agent_kind, psi_agent_kind kind; return psi_agent_kind_from_name(ctx, NULL, &kind);)
+CASE(paper, psi_cluster_options how; return psi_cluster_paper(ctx, NULL, &how);)
+CASE(run_new, psi_run *run; return psi_run_new(ctx, NULL, false, &run);)
+CASE(run_resume, psi_run *run; return psi_run_resume(ctx, NULL, &run);)
+CASE(run_check_files, size_t n; return psi_run_check_files(ctx, NULL, &n);)
+CASE(run_check, return psi_run_check(ctx, NULL);)
+CASE(run_load, psi_run_result *run; return psi_run_load(ctx, NULL, &run);)
+CASE(run_labels, int32_t *labels; return psi_run_labels(ctx, NULL, 1, 1, &labels);)
+CASE(run_steps, psi_cluster_step *s; size_t n; return psi_run_steps(ctx, NULL, &n, &s);)
+CASE(read_path, psi_trajectories *data; return psi_trajectories_read(ctx, NULL, NULL, &data);)
+CASE(arrays_save, return psi_arrays_save(ctx, NULL, NULL, 0);)
+CASE(array_load, psi_shape shape; void *data;
+     return psi_array_load(ctx, NULL, NULL, PSI_FLOAT64, &shape, &data);)
+CASE(task_name, psi_task task; return psi_task_defaults(ctx, NULL, NULL, &task);)
+CASE(task_json, psi_task task; return psi_task_from_json(ctx, NULL, &task);)
+CASE(model_read, psi_model *model; return psi_model_read(ctx, NULL, &model);)
+CASE(net_kind, psi_net_kind kind; return psi_net_kind_from_name(ctx, NULL, &kind);)
+CASE(net_load, psi_net *net; return psi_net_load(ctx, NULL, &net);)
+CASE(report, const psi_report_options how = psi_report_defaults();
+     return psi_report_write(ctx, NULL, NULL, &how, NULL);)
+CASE(writer, const psi_episode_spec spec = {.observation_dtype = PSI_UINT8, .n_actions = 2};
+     psi_writer * writer; return psi_writer_open(ctx, NULL, &spec, false, &writer);)
+
+static void no_path_and_no_name(void **state)
+{
+    (void)state;
+    static const misuse_case all[] = {
+        {"psi_curve_load_csv", curve_load},
+        {"psi_curve_save_csv", curve_save},
+        {"psi_agent_kind_from_name", agent_kind},
+        {"psi_cluster_paper", paper},
+        {"psi_run_new", run_new},
+        {"psi_run_resume", run_resume},
+        {"psi_run_check_files", run_check_files},
+        {"psi_run_check", run_check},
+        {"psi_run_load", run_load},
+        {"psi_run_labels", run_labels},
+        {"psi_run_steps", run_steps},
+        {"psi_trajectories_read", read_path},
+        {"psi_arrays_save", arrays_save},
+        {"psi_array_load", array_load},
+        {"psi_task_defaults", task_name},
+        {"psi_task_from_json", task_json},
+        {"psi_model_read", model_read},
+        {"psi_net_kind_from_name", net_kind},
+        {"psi_net_load", net_load},
+        {"psi_report_write", report},
+        {"psi_writer_open", writer},
+    };
+    try_all(all, sizeof all / sizeof all[0]);
+}
+
+// ---- sizes, shapes, kinds -----------------------------------------------------------------------
+
+CASE(threads, psi_ctx *other; (void)ctx;
+     const psi_status status = psi_ctx_new(&(psi_options){.threads = -1}, &other);
+     return status != PSI_OK && !other ? psi_task_from_json(ctx, "", &(psi_task){0}) : PSI_OK;)
+CASE(rank, psi_observations *o;
+     return psi_observations_over(ctx, PSI_UINT8, &(psi_shape){PSI_MAX_RANK + 1, {1, 1, 1, 1}}, 1,
+                                  "", &o);)
+CASE(dtype, psi_observations *o;
+     return psi_observations_over(ctx, (psi_dtype)99, &(psi_shape){1, {1}}, 1, "", &o);)
+CASE(row_overflow, psi_observations *o;
+     return psi_observations_over(ctx, PSI_FLOAT64, &(psi_shape){2, {SIZE_MAX, SIZE_MAX}}, 1, "",
+                                  &o);)
+CASE(missing_row, psi_observations *o; uint8_t out[8]; const uint64_t row = 7;
+     if (psi_observations_over(ctx, PSI_UINT8, &(psi_shape){1, {2}}, 3, "abcdef", &o) !=
+         PSI_OK) return PSI_OK;
+     return psi_observations_gather(ctx, o, &row, 1, out);)
+CASE(collector_spec, psi_collector *c;
+     return psi_collector_new(ctx, &(psi_episode_spec){.observation_dtype = (psi_dtype)99}, &c);)
+CASE(no_actions, psi_collector *c;
+     return psi_collector_new(ctx, &(psi_episode_spec){.observation_dtype = PSI_UINT8}, &c);)
+CASE(net_of_nothing, psi_net *net;
+     psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {0}}, PSI_FLOAT32, 1, 2);
+     return psi_net_new(ctx, &spec, 0, &net);)
+CASE(net_kind_99, psi_net *net;
+     psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {2}}, PSI_FLOAT32, 1, 2);
+     spec.kind = (psi_net_kind)99; return psi_net_new(ctx, &spec, 0, &net);)
+CASE(cnn_of_a_vector, psi_net *net;
+     psi_net_spec spec = psi_net_defaults(PSI_NET_CNN, &(psi_shape){1, {2}}, PSI_FLOAT32, 1, 2);
+     return psi_net_new(ctx, &spec, 0, &net);)
+CASE(gamma_2, psi_cluster_options how = psi_cluster_defaults(); psi_clustering * found;
+     how.gamma = 2; return psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);)
+CASE(gamma_nan, psi_cluster_options how = psi_cluster_defaults(); psi_clustering * found;
+     how.gamma = (double)NAN; return psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);)
+CASE(forest_that_loops, psi_grouping *g; const int32_t left[] = {0}; const int32_t right[] = {0};
+     const uint32_t family[] = {0, 1}; const psi_forest forest = {1, left, right, false};
+     const psi_draws draws = {.n_families = 1, .family = family};
+     return psi_group(ctx, &forest, &draws, 10, &g);)
+CASE(draw_of_no_node, psi_grouping *g; const int32_t leaf[] = {-1}; const uint32_t node[] = {5};
+     const uint32_t outcome[] = {0}; const uint32_t family[] = {0, 1};
+     const psi_forest forest = {1, leaf, leaf, false};
+     const psi_draws draws =
+         {.n = 1, .node = node, .outcome = outcome, .n_families = 1, .family = family};
+     return psi_group(ctx, &forest, &draws, 10, &g);)
+CASE(draw_of_no_outcome, psi_grouping *g; const int32_t leaf[] = {-1}; const uint32_t node[] = {0};
+     const uint32_t outcome[] = {9}; const uint32_t family[] = {0, 1};
+     const psi_forest forest = {1, leaf, leaf, false};
+     const psi_draws draws =
+         {.n = 1, .node = node, .outcome = outcome, .n_families = 1, .family = family};
+     return psi_group(ctx, &forest, &draws, 10, &g);)
+
+static void sizes_and_kinds_that_there_are_not(void **state)
+{
+    (void)state;
+    static const misuse_case all[] = {
+        {"a negative number of threads", threads},
+        {"five dimensions", rank},
+        {"an unknown type", dtype},
+        {"rows larger than memory", row_overflow},
+        {"a row that does not exist", missing_row},
+        {"episodes of an unknown type", collector_spec},
+        {"no actions", no_actions},
+        {"a network of no inputs", net_of_nothing},
+        {"an unknown kind of network", net_kind_99},
+        {"a convolution over a vector", cnn_of_a_vector},
+        {"gamma beyond 1", gamma_2},
+        {"gamma that is no number", gamma_nan},
+        {"a tree that is its own child", forest_that_loops},
+        {"a draw from no node", draw_of_no_node},
+        {"a draw of no outcome", draw_of_no_outcome},
+    };
+    try_all(all, sizeof all / sizeof all[0]);
+}
+
+// ---- what is not there is freed
+// ------------------------------------------------------------------
+
+static psi_status free_nothing(psi_ctx *ctx)
+{
+    psi_agent_free(ctx, NULL);
+    psi_certificate_free(ctx, NULL);
+    psi_clustering_free(ctx, NULL);
+    psi_cover_free(ctx, NULL);
+    psi_run_suspend(NULL);
+    psi_run_discard(NULL);
+    psi_run_result_free(ctx, NULL);
+    psi_run_steps_free(ctx, NULL);
+    psi_observations_free(ctx, NULL);
+    psi_trajectories_free(ctx, NULL);
+    psi_summary_free(ctx, NULL);
+    psi_writer_discard(NULL);
+    psi_collector_discard(NULL);
+    psi_array_free(ctx, NULL);
+    psi_env_free(ctx, NULL);
+    psi_task_model_free(ctx, NULL);
+    psi_grouping_free(ctx, NULL);
+    psi_partition_free(ctx, NULL);
+    psi_mdp_free(ctx, NULL);
+    psi_counts_free(ctx, NULL);
+    psi_lsfm_free(ctx, NULL);
+    psi_refinement_free(ctx, NULL);
+    psi_plan_free(ctx, NULL);
+    psi_model_free(ctx, NULL);
+    psi_quotient_free(ctx, NULL);
+    psi_model_plan_free(ctx, NULL);
+    psi_net_free(ctx, NULL);
+    psi_work_free(ctx, NULL);
+    psi_adam_free(ctx, NULL);
+    psi_training_free(ctx, NULL);
+    psi_ctx_free(NULL);
+    return psi_task_from_json(ctx, "", &(psi_task){0}); // refused: we came to the end
+}
+
+static void nothing_is_freed(void **state)
+{
+    (void)state;
+    try_all(&(misuse_case){"free(NULL)", free_nothing}, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_path_and_no_name),
+        cmocka_unit_test(sizes_and_kinds_that_there_are_not),
+        cmocka_unit_test(nothing_is_freed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
