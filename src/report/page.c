@@ -2,6 +2,7 @@
 #include "report/page.h"
 
 #include "base/checked.h"
+#include "report/extremes.h"
 #include "report/figures.h"
 
 #include <math.h>
@@ -78,6 +79,23 @@ static int larger_first(const void *a, const void *b)
     return x[1] < y[1] ? -1 : x[1] > y[1];
 }
 
+static psi_status measure_confidence(report_page *page)
+{
+    psi_status status = PSI_OK;
+    const report_run *run = page->run;
+    TRY(base_alloc_zero(page->ctx, run->n_latent, sizeof *page->sure, &page->sure));
+    TRY(base_alloc(page->ctx, run->n_latent, sizeof *page->least, &page->least));
+    for (size_t k = 0; k < run->n_latent; k++) page->least[k] = 1.0f;
+    for (size_t i = 0; i < run->n_observations; i++) {
+        if (run->labels[i] < 0) continue;
+        const size_t k = (size_t)run->labels[i];
+        page->sure[k] += (double)run->confidence[i] / (double)page->sizes[k];
+        page->least[k] = fminf(page->least[k], run->confidence[i]);
+    }
+done:
+    return status;
+}
+
 static psi_status measure_states(report_page *page)
 {
     psi_status status = PSI_OK;
@@ -97,6 +115,7 @@ static psi_status measure_states(report_page *page)
         keyed[2 * k] = page->sizes[k];
         keyed[2 * k + 1] = k;
     }
+    if (run->confidence) TRY(measure_confidence(page));
     qsort(keyed, run->n_latent, 2 * sizeof *keyed, larger_first);
     for (size_t k = 0; k < run->n_latent; k++) page->order[k] = keyed[2 * k + 1];
 done:
@@ -113,7 +132,8 @@ static psi_status compute(report_page *page)
                                        .refinements = run->n_steps,
                                        .error = NAN,
                                        .zero_error = NAN};
-    page->result.trusted = run->finished &&
+    const char *verdict = json_string_value(report_run_get(run, "result", "verdict"));
+    page->result.trusted = run->finished && (!verdict || strcmp(verdict, "certain") == 0) &&
                            json_is_true(report_run_get(run, "result", "converged")) &&
                            json_is_true(report_run_get(run, "result", "stable")) &&
                            json_is_false(report_run_get(run, "result", "hot"));
@@ -122,6 +142,11 @@ static psi_status compute(report_page *page)
         TRY(report_run_meet(run, page->data));
         TRY(report_samples_new(page->ctx, page->data, run->labels, run->n_latent,
                                page->options->seed, &page->samples));
+        TRY(report_least_typical(page->samples, run->labels, page->options->seed,
+                                 &page->least_typical));
+        if (run->confidence) {
+            TRY(report_least_sure(page->samples, run->labels, run->confidence, &page->least_sure));
+        }
         TRY(report_errors_new(run, page->data, &page->errors));
         const psi_sequence_error *last = &page->errors->summary[page->errors->n_stages - 1];
         page->result.error = last->mean;
@@ -132,6 +157,7 @@ static psi_status compute(report_page *page)
         psi_plan_options how = psi_plan_defaults();
         how.gamma = page->options->gamma;
         TRY(psi_value_iteration(page->ctx, run->model, &how, &page->plan));
+        TRY(report_closest(run, page->data, &page->closest));
     }
 done:
     return status;
@@ -153,40 +179,6 @@ static void put_policy(report_text *html)
                      "'none'; script-src 'sha256-");
     report_base64(html, bytes, sizeof bytes);
     report_put(html, "'\">\n");
-}
-
-static void put_verdict(report_page *page)
-{
-    const report_run *run = page->run;
-    report_text *html = &page->html;
-    const bool hot = json_is_true(report_run_get(run, "result", "hot"));
-    const bool judged = json_is_boolean(report_run_get(run, "result", "hot"));
-    const bool converged = json_is_true(report_run_get(run, "result", "converged"));
-    if (!run->finished) {
-        report_putf(html,
-                    "<p class=\"verdict bad\" id=\"verdict\"><b>This run was interrupted</b> after "
-                    "%zu refinements. What follows is where it stood then, not a result.</p>\n",
-                    run->n_steps);
-    } else if (hot) {
-        report_put(html, "<p class=\"verdict bad\" id=\"verdict\"><b>Not the whole truth yet:</b> "
-                         "something in the observations still predicts more than the latent states "
-                         "do. There may be more of them.</p>\n");
-    } else if (!converged) {
-        report_put(html,
-                   "<p class=\"verdict bad\" id=\"verdict\"><b>Did not converge:</b> the last "
-                   "two refinements differ. More refinements or more data may help.</p>\n");
-    } else if (!judged) {
-        report_put(html,
-                   "<p class=\"verdict warn\" id=\"verdict\"><b>Not judged:</b> the run came to "
-                   "an end, but it did not ask whether anything is left to tell apart.</p>\n");
-    } else if (!page->result.trusted) {
-        report_put(html, "<p class=\"verdict warn\" id=\"verdict\"><b>Found only once:</b> nothing "
-                         "is left to tell apart, but no second round confirmed it.</p>\n");
-    } else {
-        report_put(html, "<p class=\"verdict good\" id=\"verdict\"><b>Confirmed:</b> two rounds "
-                         "found the same latent states, and nothing in the observations predicts "
-                         "more than they do.</p>\n");
-    }
 }
 
 static const char *plain_name(const char *path)
@@ -213,7 +205,7 @@ static void put_top(report_page *page)
                      "<h1>");
     report_escape(html, name);
     report_putf(html, ": %zu latent states</h1>\n", run->n_latent);
-    put_verdict(page);
+    report_page_verdict(page);
     report_put(html, "</header>\n<main>\n");
 }
 
@@ -272,11 +264,23 @@ static void free_page(report_page *page)
     psi_plan_free(ctx, page->plan);
     report_errors_free(page->errors);
     report_samples_free(page->samples);
+    report_samples_free(page->least_typical);
+    report_samples_free(page->least_sure);
     psi_trajectories_free(ctx, page->data);
     base_free(ctx, page->sizes);
     base_free(ctx, page->order);
+    base_free(ctx, page->sure);
+    base_free(ctx, page->least);
+    base_free(ctx, page->closest);
     report_run_free(page->run);
     report_text_free(&page->html);
+}
+
+static void put_licences(report_text *html)
+{
+    report_put(html, "<details><summary>Libraries in this page, and their licences</summary><pre>");
+    report_escape(html, REPORT_LICENCES);
+    report_put(html, "</pre></details>");
 }
 
 static psi_status write_page(report_page *page)
@@ -284,6 +288,7 @@ static psi_status write_page(report_page *page)
     psi_status status = PSI_OK;
     report_text *html = &page->html;
     put_top(page);
+    report_page_explorer(page);
     report_page_found(page);
     report_page_asked(page);
     TRY(report_page_history(page));
@@ -294,7 +299,9 @@ static psi_status write_page(report_page *page)
     report_escape(html, psi_version());
     report_put(html, " from the folder ");
     report_escape(html, page->run->folder);
-    report_put(html, ". Nothing on this page comes from the network.</footer>\n");
+    report_put(html, ". Nothing on this page comes from the network.");
+    put_licences(html);
+    report_put(html, "</footer>\n");
     TRY(report_page_stages(page));
     report_put(html, "<script>");
     report_put_bytes(html, REPORT_PAGE_JS, REPORT_PAGE_JS_SIZE);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 enum {
-    PICTURE_BYTES = 2200000, // of all observations shown; the page stays below 5 MB
+    PICTURE_BYTES = 1300000, // of observations at random; the page stays below 5 MB …
+    EXTREME_BYTES = 400000,  // … and of the least typical and the least sure ones, each
     ACTION_LINES = 8000,     // in all states together
     NEXT_SHOWN = 3,
 };
@@ -104,7 +105,43 @@ static double best_reward(const psi_mdp *model, size_t k)
     return best;
 }
 
-static void put_state(report_page *page, size_t k, size_t largest, const report_text *picture)
+// The latent states that this one is closest to being joined with, and what keeps them apart.
+static void put_closest(report_page *page, size_t k)
+{
+    report_text *html = &page->html;
+    report_put(html, "<td data-name=\"Closest\">");
+    if (page->closest[k * REPORT_CLOSEST].state < 0) report_put(html, "–");
+    for (size_t i = 0; i < REPORT_CLOSEST; i++) {
+        const report_neighbour *to = &page->closest[k * REPORT_CLOSEST + i];
+        if (to->state < 0) continue;
+        report_putf(html, "%s<a href=\"#s%d\">%d</a> <small>", i ? "<br>" : "", to->state,
+                    to->state);
+        if (isfinite(to->nats))
+            report_putf(html, fabs(to->nats) < 100.0 ? "%.3g nats apart, " : "%.0f nats apart, ",
+                        to->nats);
+        if (to->action < 0) {
+            report_put(html, "no action tells them apart</small>");
+        } else {
+            report_putf(html, "most by action %d: %s differs by %.3g&nbsp;%%</small>", to->action,
+                        to->by_reward ? "its reward" : "where it leads", 100.0 * to->apart);
+        }
+    }
+    report_put(html, "</td>");
+}
+
+// Observations of a kind; the others need a name.
+static void put_pictures(report_text *html, const char *name, const report_text *picture)
+{
+    if (picture->size == 0) return;
+    if (name) report_putf(html, "<div class=\"kind\">%s</div>", name);
+    report_put_bytes(html, picture->bytes, picture->size);
+}
+
+typedef struct pictures {
+    report_text *at_random, *least_typical, *least_sure; // (n_latent) each
+} pictures;
+
+static void put_state(report_page *page, size_t k, size_t largest, const pictures *drawn)
 {
     const report_run *run = page->run;
     report_text *html = &page->html;
@@ -114,27 +151,37 @@ static void put_state(report_page *page, size_t k, size_t largest, const report_
     const bool terminal = run->has_terminal && k == 0;
     report_putf(html,
                 "<tr id=\"s%zu\" data-k=\"%zu\" data-size=\"%zu\" data-value=\"%.6g\" "
-                "data-reward=\"%.6g\"><td data-name=\"Latent state\"><b>%zu</b>%s</td>",
-                k, k, page->sizes[k], value, reward, k,
+                "data-reward=\"%.6g\" data-sure=\"%.6g\"><td data-name=\"Latent state\"><a "
+                "class=\"to-graph\" "
+                "href=\"#s%zu\">%zu</a>%s</td>",
+                k, k, page->sizes[k], value, reward, page->sure ? page->sure[k] : 1.0, k, k,
                 terminal ? " <span class=\"tag\">terminal</span>" : "");
     report_put(html, "<td data-name=\"Size\"><span class=\"bar\"><i style=\"width:");
     report_putf(html, "%.1f%%\"></i></span>",
                 100.0 * (double)page->sizes[k] / (double)base_max(1, largest));
     report_count(html, page->sizes[k]);
     report_putf(html, " <small>%.2f&nbsp;%%</small></td>", 100.0 * share);
+    if (page->sure) {
+        report_putf(html,
+                    "<td data-name=\"Sure\">%.4g&nbsp;%% <small>lowest %.3g&nbsp;%%</small></td>",
+                    100.0 * page->sure[k], 100.0 * (double)page->least[k]);
+    }
     if (page->plan) {
         report_putf(html, "<td data-name=\"Value\">%.4g</td>", value);
         report_put(html, "<td data-name=\"By action\">");
         put_actions(page, k);
         report_put(html, "</td>");
+        put_closest(page, k);
     }
     if (page->samples) {
         report_put(html, "<td data-name=\"Observations\" class=\"look\">");
-        if (picture->size > 0) {
-            report_put_bytes(html, picture->bytes, picture->size);
+        if (drawn->at_random[k].size > 0) {
+            put_pictures(html, NULL, &drawn->at_random[k]);
         } else {
             report_put(html, "<span class=\"muted\">not shown</span>");
         }
+        put_pictures(html, "least typical", &drawn->least_typical[k]);
+        put_pictures(html, "least sure", &drawn->least_sure[k]);
         report_put(html, "</td>");
     }
     report_put(html, "</tr>\n");
@@ -144,13 +191,16 @@ static void put_head(report_page *page)
 {
     report_text *html = &page->html;
     // rows are grids, so that those out of sight cost nothing: 2,000 of them open at once
-    report_putf(html, "<table class=\"states\" id=\"states\" style=\"--columns:6rem 12.5rem%s%s\">",
-                page->plan ? " 5.5rem minmax(0,1fr)" : "", page->samples ? " minmax(0,19rem)" : "");
+    report_putf(html,
+                "<table class=\"states\" id=\"states\" style=\"--columns:5.5rem 11rem%s%s%s\">",
+                page->sure ? " 6rem" : "", page->plan ? " 5rem minmax(0,1fr) 9rem" : "",
+                page->samples ? " minmax(0,18rem)" : "");
     report_put(html, "<thead><tr><th data-sort=\"k\">Latent state</th><th data-sort=\"size\" "
                      "aria-sort=\"descending\">Size</th>");
+    if (page->sure) report_put(html, "<th data-sort=\"sure\">Sure</th>");
     if (page->plan) {
-        report_put(html,
-                   "<th data-sort=\"value\">Value</th><th data-sort=\"reward\">By action</th>");
+        report_put(html, "<th data-sort=\"value\">Value</th><th data-sort=\"reward\">By action</th>"
+                         "<th>Closest</th>");
     }
     if (page->samples) report_put(html, "<th>Observations, at random</th>");
     report_put(html, "</tr></thead><tbody>\n");
@@ -198,26 +248,54 @@ static void put_controls(report_page *page)
     report_put(&page->html, "<span id=\"shown\" role=\"status\"></span></div>\n");
 }
 
+static psi_status new_texts(report_page *page, report_text **out)
+{
+    const psi_status status = base_alloc_zero(page->ctx, page->run->n_latent, sizeof **out, out);
+    for (size_t k = 0; status == PSI_OK && k < page->run->n_latent; k++) (*out)[k].ctx = page->ctx;
+    return status;
+}
+
+static void free_texts(report_page *page, report_text *texts)
+{
+    for (size_t k = 0; texts && k < page->run->n_latent; k++) report_text_free(&texts[k]);
+    base_free(page->ctx, texts);
+}
+
+static psi_status draw_all(report_page *page, pictures *drawn, report_drawing *drawing)
+{
+    psi_status status = PSI_OK;
+    report_drawing other;
+    TRY(new_texts(page, &drawn->at_random));
+    TRY(new_texts(page, &drawn->least_typical));
+    TRY(new_texts(page, &drawn->least_sure));
+    if (!page->samples) goto done;
+    TRY(report_samples_draw(page->samples, page->order, PICTURE_BYTES, drawn->at_random, drawing));
+    if (page->least_typical) {
+        TRY(report_samples_draw(page->least_typical, page->order, EXTREME_BYTES,
+                                drawn->least_typical, &other));
+    }
+    if (page->least_sure) {
+        TRY(report_samples_draw(page->least_sure, page->order, EXTREME_BYTES, drawn->least_sure,
+                                &other));
+    }
+done:
+    return status;
+}
+
 psi_status report_page_states(report_page *page)
 {
     psi_status status = PSI_OK;
     const report_run *run = page->run;
-    report_text *pictures = NULL;
+    pictures drawn = {0};
     report_drawing drawing = {.first = run->n_latent};
-    TRY(base_alloc_zero(page->ctx, run->n_latent, sizeof *pictures, &pictures));
-    for (size_t k = 0; k < run->n_latent; k++) pictures[k].ctx = page->ctx;
-    if (page->samples) {
-        TRY(report_samples_draw(page->samples, page->order, PICTURE_BYTES, pictures, &drawing));
-    }
+    TRY(draw_all(page, &drawn, &drawing));
     report_text *html = &page->html;
     report_put(html, "<section><h2 id=\"states-title\">What is inside each latent state</h2>\n");
     put_explanation(page, &drawing);
     put_controls(page);
     put_head(page);
     const size_t largest = run->n_latent > 0 ? page->sizes[page->order[0]] : 0;
-    for (size_t i = 0; i < run->n_latent; i++) {
-        put_state(page, page->order[i], largest, &pictures[page->order[i]]);
-    }
+    for (size_t i = 0; i < run->n_latent; i++) put_state(page, page->order[i], largest, &drawn);
     report_put(html, "</tbody></table>\n");
     if (page->ignored > 0) {
         report_put(html, "<p class=\"muted\">");
@@ -227,7 +305,8 @@ psi_status report_page_states(report_page *page)
     report_put(html, "</section>\n");
     status = html->status;
 done:
-    for (size_t k = 0; pictures && k < run->n_latent; k++) report_text_free(&pictures[k]);
-    base_free(page->ctx, pictures);
+    free_texts(page, drawn.at_random);
+    free_texts(page, drawn.least_typical);
+    free_texts(page, drawn.least_sure);
     return status;
 }

@@ -69,7 +69,7 @@ static void a_real_run_is_told_as_it_is(void **state)
     read_page(ctx, folder, &page, &size);
     assert_int_equal(size, result.bytes);
     assert_says(page, "4 latent states");
-    assert_says(page, "Confirmed");
+    assert_says(page, "<b>Certain:</b>");
     assert_says(page, "class=\"tag\">terminal");
     assert_says(page, "Time and passes per phase");
     assert_says(page, "<tr><td>refinements</td><td>");
