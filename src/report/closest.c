@@ -37,16 +37,17 @@ static double total_variation(const psi_mdp *model, size_t x, size_t y)
     return 0.5 * sum;
 }
 
-// Where two latent states differ most, over the actions that both have seen. Gives up beyond limit.
+// How two latent states differ, over the actions that both have seen. Gives up beyond limit.
 static report_neighbour compare(const psi_mdp *model, size_t k, size_t other, double range,
                                 double limit)
 {
     report_neighbour found = {.state = (int32_t)other, .action = -1, .nats = NAN};
-    for (size_t a = 0; a < model->n_actions && found.apart <= limit; a++) {
+    for (size_t a = 0; a < model->n_actions && found.total <= limit; a++) {
         const size_t x = k * model->n_actions + a, y = other * model->n_actions + a;
         if (!psi_mdp_seen(model, k, a) || !psi_mdp_seen(model, other, a)) continue;
         const double reward = fmin(1.0, fabs(model->reward[x] - model->reward[y]) / range);
         const double leads = total_variation(model, x, y);
+        found.total += fmax(reward, leads);
         if (fmax(reward, leads) <= found.apart) continue;
         found.apart = fmax(reward, leads);
         found.by_reward = reward >= leads;
@@ -58,7 +59,7 @@ static report_neighbour compare(const psi_mdp *model, size_t k, size_t other, do
 static void insert(report_neighbour *best, report_neighbour found)
 {
     for (size_t i = 0; i < REPORT_CLOSEST; i++) {
-        if (best[i].state >= 0 && best[i].apart <= found.apart) continue;
+        if (best[i].state >= 0 && best[i].total <= found.total) continue;
         const report_neighbour later = best[i];
         best[i] = found;
         found = later;
@@ -181,10 +182,11 @@ psi_status report_closest(const report_run *run, const psi_trajectories *data,
             report_neighbour *mine = found + k * REPORT_CLOSEST,
                              *theirs = found + other * REPORT_CLOSEST;
             const size_t last = REPORT_CLOSEST - 1;
-            const double limit = fmax(mine[last].state < 0 ? 2.0 : mine[last].apart,
-                                      theirs[last].state < 0 ? 2.0 : theirs[last].apart);
+            const double limit =
+                fmax(mine[last].state < 0 ? (double)INFINITY : mine[last].total,
+                     theirs[last].state < 0 ? (double)INFINITY : theirs[last].total);
             report_neighbour pair = compare(model, k, other, range, limit);
-            if (pair.apart > limit) continue;
+            if (pair.total > limit) continue;
             insert(mine, pair);
             pair.state = (int32_t)k;
             insert(theirs, pair);

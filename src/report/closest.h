@@ -12,6 +12,7 @@ typedef struct report_neighbour {
     int32_t action; // where the two differ most; −1: nowhere
     bool by_reward; // … in what it earns; false: in where it leads
     double apart;   // 0 … 1: total variation of where it leads, or share of the range of rewards
+    double total;   // the same, summed over the actions: the closest has the least
     double nats;    // log P(two laws) − log P(one law); NaN: without the data nothing tells
 } report_neighbour;
 

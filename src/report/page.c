@@ -289,6 +289,7 @@ static psi_status write_page(report_page *page)
     report_text *html = &page->html;
     put_top(page);
     report_page_explorer(page);
+    TRY(report_page_episodes(page));
     report_page_found(page);
     report_page_asked(page);
     TRY(report_page_history(page));

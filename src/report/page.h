@@ -39,8 +39,9 @@ typedef struct report_page {
 } report_page;
 
 // The sections, in order.
-void report_page_verdict(report_page *page);  // how sure it is, and what to collect
-void report_page_explorer(report_page *page); // the place of the graph, and its data
+void report_page_verdict(report_page *page);        // how sure it is, and what to collect
+void report_page_explorer(report_page *page);       // the place of the graph, and its data
+psi_status report_page_episodes(report_page *page); // … and of the scrubber
 void report_page_asked(report_page *page);
 void report_page_found(report_page *page);
 psi_status report_page_history(report_page *page); // how it got there

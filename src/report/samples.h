@@ -48,6 +48,14 @@ double report_number(psi_dtype dtype, const void *row, size_t i);
 // One observation in words: "3 x 28 x 28 bytes, shown as images".
 void report_samples_describe(const report_samples *samples, report_text *text);
 
+// One image on a sheet: its planes side by side, every shrink × shrink pixels averaged.
+typedef struct report_frame {
+    size_t width, height;
+} report_frame;
+report_frame report_samples_frame(const report_samples *samples, size_t shrink);
+void report_samples_paint(const report_samples *samples, const uint8_t *image, size_t shrink,
+                          size_t sheet_width, uint8_t *to);
+
 // How the samples of all latent states are drawn, chosen so that they stay below a number of bytes.
 typedef struct report_drawing {
     size_t shown;  // samples of a state

@@ -14,10 +14,13 @@ enum {
 
 // ---- images -------------------------------------------------------------------------------------
 
-// One sample onto a sheet of some width: planes side by side, every shrink × shrink pixels
-// averaged.
-static void paint(const report_samples *samples, const uint8_t *image, size_t shrink,
-                  size_t sheet_width, uint8_t *to)
+report_frame report_samples_frame(const report_samples *samples, size_t shrink)
+{
+    return (report_frame){samples->width / shrink * samples->planes, samples->height / shrink};
+}
+
+void report_samples_paint(const report_samples *samples, const uint8_t *image, size_t shrink,
+                          size_t sheet_width, uint8_t *to)
 {
     const size_t channels = samples->channels, height = samples->height / shrink,
                  width = samples->width / shrink;
@@ -45,12 +48,11 @@ static psi_status draw_images(const report_samples *samples, size_t k, const rep
     psi_status status = PSI_OK;
     psi_ctx *ctx = samples->ctx;
     const size_t shown = base_min(how->shown, samples->found[k]);
-    const size_t one_high = samples->height / how->shrink,
-                 one_wide = samples->width / how->shrink * samples->planes;
-    const size_t columns = base_min(shown, base_max(1, (WIDEST + SPACE) / (one_wide + SPACE)));
+    const report_frame one = report_samples_frame(samples, how->shrink);
+    const size_t columns = base_min(shown, base_max(1, (WIDEST + SPACE) / (one.width + SPACE)));
     const size_t lines = (shown + columns - 1) / columns;
-    const size_t width = columns * (one_wide + SPACE) - SPACE,
-                 height = lines * (one_high + SPACE) - SPACE,
+    const size_t width = columns * (one.width + SPACE) - SPACE,
+                 height = lines * (one.height + SPACE) - SPACE,
                  row_bytes = psi_observations_row_bytes(samples->data->observations);
     uint8_t *images = NULL, *sheet = NULL, *png = NULL;
     size_t size;
@@ -60,9 +62,9 @@ static psi_status draw_images(const report_samples *samples, size_t k, const rep
     TRY(psi_observations_gather(ctx, samples->data->observations,
                                 samples->rows + k * samples->per_state, shown, images));
     for (size_t s = 0; s < shown; s++) {
-        const size_t x = s % columns * (one_wide + SPACE), y = s / columns * (one_high + SPACE);
-        paint(samples, images + s * row_bytes, how->shrink, width,
-              sheet + (y * width + x) * samples->channels);
+        const size_t x = s % columns * (one.width + SPACE), y = s / columns * (one.height + SPACE);
+        report_samples_paint(samples, images + s * row_bytes, how->shrink, width,
+                             sheet + (y * width + x) * samples->channels);
     }
     TRY(report_png(ctx, width, height, samples->channels, sheet, &png, &size));
     report_putf(text,

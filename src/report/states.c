@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 enum {
-    PICTURE_BYTES = 1300000, // of observations at random; the page stays below 5 MB …
-    EXTREME_BYTES = 400000,  // … and of the least typical and the least sure ones, each
+    PICTURE_BYTES = 1100000, // of observations at random; the page stays below 5 MB …
+    EXTREME_BYTES = 300000,  // … and of the least typical and the least sure ones, each
     ACTION_LINES = 8000,     // in all states together
     NEXT_SHOWN = 3,
 };
@@ -116,14 +116,15 @@ static void put_closest(report_page *page, size_t k)
         if (to->state < 0) continue;
         report_putf(html, "%s<a href=\"#s%d\">%d</a> <small>", i ? "<br>" : "", to->state,
                     to->state);
-        if (isfinite(to->nats))
-            report_putf(html, fabs(to->nats) < 100.0 ? "%.3g nats apart, " : "%.0f nats apart, ",
-                        to->nats);
+        if (isfinite(to->nats)) {
+            report_putf(html, fabs(to->nats) < 100.0 ? "%.3g nats; " : "%.0f nats; ", to->nats);
+        }
         if (to->action < 0) {
             report_put(html, "no action tells them apart</small>");
         } else {
-            report_putf(html, "most by action %d: %s differs by %.3g&nbsp;%%</small>", to->action,
-                        to->by_reward ? "its reward" : "where it leads", 100.0 * to->apart);
+            report_putf(html, "action %d %s (%.3g&nbsp;%%)</small>", to->action,
+                        to->by_reward ? "earns something else" : "leads elsewhere",
+                        100.0 * to->apart);
         }
     }
     report_put(html, "</td>");
@@ -218,7 +219,10 @@ static void put_explanation(report_page *page, const report_drawing *drawing)
             html,
             "<em>Reward</em> is what an action earns on average, <em>leads to</em> where it "
             "goes (with probability, where it is not certain), <em>value</em> the reward to "
-            "come, discounted by %g a step, under the best plan; the best action is marked. ",
+            "come, discounted by %g a step, under the best plan; the best action is marked. "
+            "<em>Closest</em> are the latent states that this one could most easily be joined "
+            "with: how many nats of evidence there are against it, and the action by which they "
+            "differ most (total variation of where it leads, or share of the range of rewards). ",
             page->options->gamma);
     } else {
         report_put(html, "Rewards and values need the data, which are not there. ");

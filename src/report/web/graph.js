@@ -41,6 +41,7 @@ function styles(many, straight) {
       "target-arrow-shape": "none", width: 3, label: "data(name)", "font-size": 11, color: bad,
       "text-background-color": paper, "text-background-opacity": 0.9, "line-opacity": 1 } },
     { selector: ".faint", style: { opacity: many ? 0.15 : 0.35 } },
+    ...(many ? [{ selector: "edge.faint", style: { visibility: "hidden" } }] : []),
     { selector: "node.group.faint", style: { opacity: 1 } },
     { selector: "node.chosen", style: { "border-width": 5, "border-style": "solid", "border-color": accent, "z-index": 10 } },
     { selector: "node.now", style: { "outline-width": 5, "outline-color": accent, "outline-offset": 3, "z-index": 11 } },
@@ -212,7 +213,12 @@ export class Graph {
     const at = node.renderedPosition();
     const margin = 40;
     const inside = at.x > margin && at.y > margin && at.x < this.cy.width() - margin && at.y < this.cy.height() - margin;
-    const zoom = this.cy.zoom() < 0.5 ? 0.9 : this.cy.zoom();
+    if (this.many && this.cy.zoom() < 0.3) {
+      this.cy.fit(node.closedNeighborhood(), 60);
+      if (this.cy.zoom() > 1) this.cy.zoom(1), this.cy.center(node.closedNeighborhood());
+      return;
+    }
+    const zoom = this.cy.zoom() < 0.3 ? 0.9 : this.cy.zoom();
     if (inside && zoom === this.cy.zoom()) return;
     this.cy.zoom(zoom);
     this.cy.center(node);

@@ -16,7 +16,7 @@ export function layouts(model) {
 }
 
 export function usual(model) {
-  if (model.states <= 40) return "layers";
+  if (model.states <= 12) return "layers";
   return model.states <= FORCES_MOST ? "forces" : "packed";
 }
 
@@ -55,54 +55,37 @@ function forces(model, arrows) {
   return nodes;
 }
 
-// Without clusters that nothing is left of, and without circles around one circle.
-function shortened(node) {
-  if (node.k !== undefined) return node;
-  const children = node.children.map(shortened).filter((child) => child);
-  if (children.length === 0) return null;
-  return children.length === 1 ? children[0] : { children };
+// The refinement whose clusters are the groups: the last one with at most as many as would be drawn
+// in a circle each. What lies in one circle was told apart later.
+function groupsOf(model, stages) {
+  const most = Math.ceil(1.5 * Math.sqrt(model.states));
+  const last = stages ? stages.length - 1 : 0;
+  let at = -1;
+  for (let i = 0; i < last; i++) if (stages[i].sizes.length > 1 && stages[i].sizes.length <= most) at = i;
+  if (at < 0 && last > 0 && stages[0].sizes.length <= model.states / 4) at = 0;
+  const group = new Map();
+  for (let k = 0; k < model.states; k++) {
+    let cluster = at < 0 ? 0 : k;
+    for (let i = last; at >= 0 && i > at && cluster >= 0; i--) cluster = stages[i].from[cluster];
+    if (!group.has(cluster)) group.set(cluster, []);
+    group.get(cluster).push(k);
+  }
+  return group;
 }
 
-// The tree of refinements (each cluster under the one that most of it comes from) as circles in
-// circles: what lies close together was told apart last.
 function packed(model, stages) {
-  const root = { children: [] };
-  const levels = stages ? stages.slice(0, -1) : [];
-  let above = new Map();
-  levels.forEach((stage, at) => {
-    const here = new Map();
-    stage.sizes.forEach((_, c) => {
-      const parent = at > 0 ? above.get(stage.from[c]) : null;
-      const node = { children: [] };
-      (parent || root).children.push(node);
-      here.set(c, node);
-    });
-    above = here;
-  });
-  const last = stages ? stages[stages.length - 1] : null;
-  for (let k = 0; k < model.states; k++) {
-    const parent = last && last.from.length ? above.get(last.from[k]) : null;
-    (parent || root).children.push({ k });
-  }
-  const tree = hierarchy(shortened(root), (node) => node.children)
+  const children = [...groupsOf(model, stages).values()].map((states) => ({ children: states.map((k) => ({ k })) }));
+  const tree = hierarchy(children.length === 1 ? children[0] : { children }, (node) => node.children)
     .sum((node) => (node.k === undefined ? 0 : 1))
     .sort((a, b) => b.value - a.value || (a.data.k || 0) - (b.data.k || 0));
-  const side = 52 * Math.sqrt(model.states) + 80;
-  pack().size([1.35 * side, 1.35 * side]).padding((node) => 6 + 3 * node.height)(tree);
+  pack().radius(() => 18).padding((node) => (node.depth === 0 && children.length > 1 ? 40 : 6))(tree);
   const places = [];
   const circles = [];
   for (const node of tree.descendants()) {
     if (node.data.k !== undefined) places[node.data.k] = { x: node.x, y: node.y };
-    else if (node.depth === 1 && node.value > 1) circles.push({ x: node.x, y: node.y, r: node.r });
+    else if (node.depth === 1) circles.push({ x: node.x, y: node.y, r: node.r + 6 });
   }
-  // circles of one state shrink and grow with the packing; states are all drawn alike
-  const smallest = Math.min(...tree.leaves().map((leaf) => leaf.r));
-  const scale = 19 / Math.max(1e-9, smallest);
-  for (const place of places) {
-    place.x *= scale;
-    place.y *= scale;
-  }
-  return { places, circles: circles.map((c) => ({ x: c.x * scale, y: c.y * scale, r: c.r * scale })) };
+  return { places, circles };
 }
 
 export function place(kind, model, arrows, stages, wide) {

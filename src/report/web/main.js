@@ -1,9 +1,13 @@
 // The page's script. The page says everything important without it.
 import "./page.css";
 import { explorer } from "./explorer.js";
+import { episodes } from "./episodes.js";
 import { stages } from "./stages.js";
 import { table } from "./table.js";
+import { tree } from "./tree.js";
 
 const found = explorer();
 table(found);
 stages();
+episodes(found);
+tree(found);
