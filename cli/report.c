@@ -1,7 +1,10 @@
 // psifold report: a page to look at.
 #include "cli/commands.h"
 
+#include "base/file.h"
+
 #include <math.h>
+#include <unistd.h>
 
 static void print_result(cli_call *cli, const char *output, const psi_report_result *made)
 {
@@ -11,6 +14,23 @@ static void print_result(cli_call *cli, const char *output, const psi_report_res
     if (!made->finished) cli_print(cli, "  the run was interrupted: the page says how far it got");
     if (!made->pictures) cli_print(cli, "  the data are not there: no observations are shown");
     if (made->figures == 0) cli_print(cli, "  gnuplot is not installed: figures are left out");
+}
+
+// Is the second word another run, or the data? A run has a manifest, or a checkpoint.
+static psi_status find_other(cli_call *cli, const char *word, psi_report_options *how)
+{
+    static const char *const names[] = {"manifest.json", "checkpoint"};
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    for (size_t i = 0; word && i < CLI_COUNT(names) && !how->other_run; i++) {
+        base_free(cli->ctx, path);
+        TRY(base_join(cli->ctx, word, names[i], &path));
+        if (access(path, F_OK) == 0) how->other_run = word;
+    }
+    if (!how->other_run) how->data_path = word;
+done:
+    base_free(cli->ctx, path);
+    return status;
 }
 
 psi_status cli_report(cli_call *cli, int argc, char **argv)
@@ -28,11 +48,12 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     };
     const cli_usage usage = {
         .name = "report",
-        .arguments = "RUN [FILE]",
+        .arguments = "RUN [RUN_B|FILE]",
         .summary = "Writes a page that shows what a run found",
         .text =
             "One file for any browser, with nothing outside of it. FILE is the data set of the\n"
-            "run, if it is no longer where it was; without it no observations are shown. An\n"
+            "run, if it is no longer where it was; without it no observations are shown. RUN_B is\n"
+            "another run of the same data (another seed, other options), put beside the first. An\n"
             "interrupted run can be looked at, too.",
         .example = "psifold report run -o report.html",
         .options = options,
@@ -40,7 +61,7 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_report_result made;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    how.data_path = arguments[1];
+    TRY(find_other(cli, arguments[1], &how));
     how.seed = cli->seed;
     TRY(psi_report_write(cli->ctx, arguments[0], output, &how, &made));
     print_result(cli, output, &made);

@@ -15,6 +15,7 @@ extern "C" {
 
 typedef struct psi_report_options {
     const char *data_path;       // NULL: where the manifest says
+    const char *other_run;       // a run of the same data to put beside it; NULL: none
     const char *observation_key; // which entry of a Dict observation; NULL if there is only one
     const char *figures;         // a folder that keeps data, script and picture of every figure;
                                  // NULL: they are only on the page

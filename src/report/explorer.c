@@ -23,7 +23,10 @@ void report_page_explorer(report_page *page)
                      "leaves open.</p>\n<noscript><p>The graph needs JavaScript; all it shows is "
                      "in the <a href=\"#states-title\">table of latent states</a>, too.</p>"
                      "</noscript>\n<div id=\"explorer-place\" hidden></div>\n</section>\n");
-    const report_graph graph = {
-        .run = run, .plan = page->plan, .sizes = page->sizes, .sure = page->sure};
+    const report_graph graph = {.run = run,
+                                .plan = page->plan,
+                                .sizes = page->sizes,
+                                .sure = page->sure,
+                                .compared = page->comparison ? page->comparison->fate : NULL};
     report_graph_put(&graph, "graph-data", html);
 }

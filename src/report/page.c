@@ -138,6 +138,11 @@ static psi_status compute(report_page *page)
                            json_is_true(report_run_get(run, "result", "stable")) &&
                            json_is_false(report_run_get(run, "result", "hot"));
     TRY(measure_states(page));
+    if (page->options->other_run) {
+        TRY(report_run_open(page->ctx, page->options->other_run, &page->other));
+        TRY(report_compare(run, page->other, &page->comparison));
+        if (page->data) TRY(report_run_meet(page->other, page->data));
+    }
     if (page->data) {
         TRY(report_run_meet(run, page->data));
         TRY(report_samples_new(page->ctx, page->data, run->labels, run->n_latent,
@@ -272,6 +277,8 @@ static void free_page(report_page *page)
     base_free(ctx, page->sure);
     base_free(ctx, page->least);
     base_free(ctx, page->closest);
+    report_comparison_free(page->comparison);
+    report_run_free(page->other);
     report_run_free(page->run);
     report_text_free(&page->html);
 }
@@ -289,6 +296,7 @@ static psi_status write_page(report_page *page)
     report_text *html = &page->html;
     put_top(page);
     report_page_explorer(page);
+    TRY(report_page_beside(page));
     TRY(report_page_episodes(page));
     report_page_found(page);
     report_page_asked(page);

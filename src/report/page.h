@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "report/closest.h"
+#include "report/compare.h"
 #include "report/errors.h"
 #include "report/graph.h"
 #include "report/run.h"
@@ -16,6 +17,8 @@ typedef struct report_page {
     psi_ctx *ctx;
     report_text html;
     report_run *run;
+    report_run *other; // to compare with; NULL: there is none
+    report_comparison *comparison;
     const psi_report_options *options;
     const char *data_path;    // where the data are, or should be; NULL if nothing says
     const char *data_trouble; // why they cannot be shown; NULL if they can
@@ -42,6 +45,7 @@ typedef struct report_page {
 void report_page_verdict(report_page *page);        // how sure it is, and what to collect
 void report_page_explorer(report_page *page);       // the place of the graph, and its data
 psi_status report_page_episodes(report_page *page); // … and of the scrubber
+psi_status report_page_beside(report_page *page);   // another run of the same data
 void report_page_asked(report_page *page);
 void report_page_found(report_page *page);
 psi_status report_page_history(report_page *page); // how it got there

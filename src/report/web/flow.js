@@ -8,7 +8,7 @@ import { drawn, element } from "./base.js";
 export function flow(box, { columns, flows, label }, heard) {
   const all = columns.flatMap((column, at) => column.nodes.map((node) => ({ ...node, column: at })));
   const most = Math.max(...columns.map((column) => column.nodes.length));
-  const wide = Math.max(320, Math.min(1040, 90 * columns.length + 130)), high = Math.max(140, Math.min(900, 16 * most + 40));
+  const wide = columns.length === 2 ? 420 : Math.max(320, Math.min(1040, 90 * columns.length + 130)), high = Math.max(140, Math.min(900, 16 * most + 40));
   const { nodes, links } = sankey().nodeId((node) => node.id).nodeAlign((node) => node.column).nodeWidth(14)
     .nodePadding(Math.max(1.5, Math.min(9, 320 / most))).extent([[4, 20], [wide - 40, high - 4]])
     .nodeSort((a, b) => a.order - b.order || 0).iterations(8)({
@@ -18,7 +18,8 @@ export function flow(box, { columns, flows, label }, heard) {
   const told = element("p", { role: "status", class: "flow-told" }, box);
   for (const [at, column] of columns.entries()) {
     const first = nodes.find((node) => node.column === at);
-    if (first) drawn("text", { x: first.x0, y: 12, class: "head" }, svg).textContent = column.name;
+    const last = at > 0 && at === columns.length - 1;
+    if (first) drawn("text", { x: last ? wide - 2 : first.x0, y: 12, class: "head", "text-anchor": last ? "end" : "start" }, svg).textContent = column.name;
   }
   const path = sankeyLinkHorizontal();
   const lines = links.map((link) => [link, drawn("path", { d: path(link), "stroke-width": Math.max(0.7, link.width), class: "link" }, svg)]);

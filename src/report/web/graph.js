@@ -23,7 +23,7 @@ function styles(many, straight) {
   return [
     { selector: "node", style: { width: "data(wide)", height: "data(wide)", label: "data(name)",
       "background-color": "data(fill)", color: "data(ink)", "font-size": 13, "text-valign": "center",
-      "text-halign": "center", "border-width": 1, "border-color": muted, "min-zoomed-font-size": 7 } },
+      "text-halign": "center", "border-width": 1, "border-color": muted, "min-zoomed-font-size": 5 } },
     { selector: "node.group", style: { shape: "ellipse", "background-color": muted,
       "background-opacity": 0.07, "border-opacity": 0.35, label: "", events: "no", "z-index": 0 } },
     { selector: "node.end", style: { "border-width": 5, "border-style": "double", "border-color": text } },

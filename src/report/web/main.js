@@ -1,5 +1,6 @@
 // The page's script. The page says everything important without it.
 import "./page.css";
+import { compare } from "./compare.js";
 import { explorer } from "./explorer.js";
 import { episodes } from "./episodes.js";
 import { stages } from "./stages.js";
@@ -11,3 +12,4 @@ table(found);
 stages();
 episodes(found);
 tree(found);
+compare(found);
