@@ -1,19 +1,27 @@
 // psifold report: a page to look at.
 #include "cli/commands.h"
+#include "cli/models.h"
 
 #include "base/file.h"
 
 #include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-static void print_result(cli_call *cli, const char *output, const psi_report_result *made)
+extern char **environ;
+
+static void print_result(cli_call *cli, const char *output, bool run, const psi_report_result *made)
 {
     char bytes[CLI_NUMBER];
     cli_print(cli, "%s: %zu latent states, %zu figures, %s", output, made->latent_states,
               made->figures, cli_bytes(bytes, (double)made->bytes));
     if (!made->finished) cli_print(cli, "  the run was interrupted: the page says how far it got");
-    if (!made->pictures) cli_print(cli, "  the data are not there: no observations are shown");
-    if (made->figures == 0) cli_print(cli, "  gnuplot is not installed: figures are left out");
+    if (run && !made->pictures)
+        cli_print(cli, "  the data are not there: no observations are shown");
+    if (!psi_figures_possible()) cli_print(cli, "  gnuplot is not installed: figures are left out");
 }
 
 // Is the second word another run, or the data? A run has a manifest, or a checkpoint.
@@ -33,17 +41,52 @@ done:
     return status;
 }
 
+// A file is a model, to be folded exactly; a folder is a run, and what is not there was to be one.
+static bool is_run(const char *what)
+{
+    struct stat info;
+    return stat(what, &info) != 0 || S_ISDIR(info.st_mode);
+}
+
+static psi_status write_page(cli_call *cli, const char *what, const char *output,
+                             const psi_report_options *how, psi_report_result *made)
+{
+    psi_model *model = NULL;
+    if (is_run(what)) return psi_report_write(cli->ctx, what, output, how, made);
+    psi_status status = cli_model_read(cli, what, &model);
+    if (status == PSI_OK) status = psi_report_model(cli->ctx, model, what, output, how, made);
+    psi_model_free(cli->ctx, model);
+    return status;
+}
+
+// In the browser that BROWSER names, or in the desktop's own.
+static psi_status open_page(cli_call *cli, const char *page)
+{
+    const char *named = getenv("BROWSER"), *program = named && *named ? named : "xdg-open";
+    char *const arguments[] = {(char *)program, (char *)page, NULL};
+    pid_t child;
+    int ended = 0;
+    if (posix_spawnp(&child, program, NULL, NULL, arguments, environ) == 0 &&
+        (named || (waitpid(child, &ended, 0) == child && ended == 0))) {
+        return PSI_OK;
+    }
+    return FAIL(cli->ctx, PSI_EMISSING, "%s cannot open %s: open it in a browser yourself", program,
+                page);
+}
+
 psi_status cli_report(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
     psi_report_options how = psi_report_defaults();
     const char *output = "report.html";
+    bool open = false;
     const cli_option options[] = {
         {"output", 'o', "FILE", CLI_TEXT, &output, "the page to write"},
         {"figures", 0, "FOLDER", CLI_TEXT, &how.figures,
          "keep the figures there, with their data and scripts"},
         {"key", 0, "NAME", CLI_TEXT, &how.observation_key, "which entry of a Dict observation"},
         {"gamma", 0, "G", CLI_REAL, &how.gamma, "discount of the values shown"},
+        {"open", 0, NULL, CLI_FLAG, &open, "show it in a browser"},
         {"replace", 0, NULL, CLI_FLAG, &how.replace, "overwrite what is there"},
     };
     const cli_usage usage = {
@@ -54,7 +97,8 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
             "One file for any browser, with nothing outside of it. FILE is the data set of the\n"
             "run, if it is no longer where it was; without it no observations are shown. RUN_B is\n"
             "another run of the same data (another seed, other options), put beside the first. An\n"
-            "interrupted run can be looked at, too.",
+            "interrupted run can be looked at, too; and in the place of RUN a finite model, as\n"
+            "psifold quotient takes it, which is folded exactly.",
         .example = "psifold report run -o report.html",
         .options = options,
         .n_options = CLI_COUNT(options)};
@@ -63,8 +107,8 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     TRY(find_other(cli, arguments[1], &how));
     how.seed = cli->seed;
-    TRY(psi_report_write(cli->ctx, arguments[0], output, &how, &made));
-    print_result(cli, output, &made);
+    TRY(write_page(cli, arguments[0], output, &how, &made));
+    print_result(cli, output, is_run(arguments[0]), &made);
     TRY(cli_set(cli, "path", json_string(output)));
     TRY(cli_set(cli, "bytes", json_integer((json_int_t)made.bytes)));
     TRY(cli_set(cli, "finished", json_boolean(made.finished)));
@@ -76,6 +120,7 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     TRY(cli_set(cli, "sequence_error", isfinite(made.error) ? json_real(made.error) : json_null()));
     TRY(cli_set(cli, "zero_baseline",
                 isfinite(made.zero_error) ? json_real(made.zero_error) : json_null()));
+    if (open) TRY(open_page(cli, output));
 done:
     return status;
 }

@@ -45,6 +45,12 @@ typedef struct psi_report_result {
 PSI_API psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *page,
                                     const psi_report_options *options, psi_report_result *result);
 
+// The same about a finite model, folded exactly (psi_quotient_find with its defaults): blocks are
+// the latent states, their sizes the numbers of the model's states. name is what the page calls it.
+PSI_API psi_status psi_report_model(psi_ctx *ctx, const psi_model *model, const char *name,
+                                    const char *page, const psi_report_options *options,
+                                    psi_report_result *result);
+
 // ---- earlier refinements on other data ----------------------------------------------------------
 
 // Reward-sequence errors that the representations of several cluster functions make on trajectories

@@ -38,13 +38,21 @@ static double total_variation(const psi_mdp *model, size_t x, size_t y)
 }
 
 // How two latent states differ, over the actions that both have seen. Gives up beyond limit.
-static report_neighbour compare(const psi_mdp *model, size_t k, size_t other, double range,
+static report_neighbour compare(const report_run *run, size_t k, size_t other, double range,
                                 double limit)
 {
+    const psi_mdp *model = run->model;
     report_neighbour found = {.state = (int32_t)other, .action = -1, .nats = NAN};
     for (size_t a = 0; a < model->n_actions && found.total <= limit; a++) {
         const size_t x = k * model->n_actions + a, y = other * model->n_actions + a;
-        if (!psi_mdp_seen(model, k, a) || !psi_mdp_seen(model, other, a)) continue;
+        const bool seen = psi_mdp_seen(model, k, a), there = psi_mdp_seen(model, other, a);
+        if (run->exact && seen != there) { // allowed in one only: nothing differs more
+            found.total += 1.0;
+            if (found.apart < 1.0) {
+                found = (report_neighbour){found.state, (int32_t)a, false, 1.0, found.total, NAN};
+            }
+        }
+        if (!seen || !there) continue;
         const double reward = fmin(1.0, fabs(model->reward[x] - model->reward[y]) / range);
         const double leads = total_variation(model, x, y);
         found.total += fmax(reward, leads);
@@ -185,7 +193,7 @@ psi_status report_closest(const report_run *run, const psi_trajectories *data,
             const double limit =
                 fmax(mine[last].state < 0 ? (double)INFINITY : mine[last].total,
                      theirs[last].state < 0 ? (double)INFINITY : theirs[last].total);
-            report_neighbour pair = compare(model, k, other, range, limit);
+            report_neighbour pair = compare(run, k, other, range, limit);
             if (pair.total > limit) continue;
             insert(mine, pair);
             pair.state = (int32_t)k;

@@ -56,7 +56,7 @@ static void put_final(report_page *page)
 {
     const report_run *run = page->run;
     report_text *html = &page->html;
-    if (!run->finished) return;
+    if (!run->finished && !run->exact) return;
     report_putf(
         html,
         "<tr class=\"final\"><td>final</td><td><span class=\"bar\"><i "
@@ -261,7 +261,7 @@ psi_status report_page_stages(report_page *page)
     }
     report_put(html, ",\n");
     TRY(put_stage(page, run->labels, run->levels[run->n_levels - 1], run->n_latent,
-                  run->finished ? "final" : "last", NULL));
+                  run->finished || run->exact ? "final" : "last", NULL));
     report_put(html, "]");
     TRY(put_points(page));
     report_put(html, "}</script>\n");

@@ -2,6 +2,7 @@
 #include "report/page.h"
 
 #include "base/checked.h"
+#include "report/exact.h"
 #include "report/extremes.h"
 #include "report/figures.h"
 
@@ -127,7 +128,7 @@ static psi_status compute(report_page *page)
 {
     psi_status status = PSI_OK;
     report_run *run = page->run;
-    page->result = (psi_report_result){.finished = run->finished,
+    page->result = (psi_report_result){.finished = run->finished || run->exact,
                                        .latent_states = run->n_latent,
                                        .refinements = run->n_steps,
                                        .error = NAN,
@@ -137,6 +138,7 @@ static psi_status compute(report_page *page)
                            json_is_true(report_run_get(run, "result", "converged")) &&
                            json_is_true(report_run_get(run, "result", "stable")) &&
                            json_is_false(report_run_get(run, "result", "hot"));
+    page->result.trusted |= run->exact != NULL;
     TRY(measure_states(page));
     if (page->options->other_run) {
         TRY(report_run_open(page->ctx, page->options->other_run, &page->other));
@@ -306,7 +308,7 @@ static psi_status write_page(report_page *page)
     TRY(report_page_states(page));
     report_put(html, "</main>\n<footer>Made by psifold ");
     report_escape(html, psi_version());
-    report_put(html, " from the folder ");
+    report_put(html, " from ");
     report_escape(html, page->run->folder);
     report_put(html, ". Nothing on this page comes from the network.");
     put_licences(html);
@@ -320,29 +322,57 @@ done:
     return status;
 }
 
+// The page of what page->run has; frees everything.
+static psi_status make_page(report_page *page, const char *path, psi_report_result *result)
+{
+    psi_status status = PSI_OK;
+    TRY(compute(page));
+    TRY(open_figures(page));
+    TRY(write_page(page));
+    TRY(report_text_save(&page->html, path, page->options->replace));
+    if (page->kept) {
+        base_output *whole = page->kept;
+        page->kept = NULL;
+        TRY(base_output_commit(whole));
+    }
+    page->result.bytes = page->html.size;
+    page->result.figures = page->n_figures;
+    if (result) *result = page->result;
+done:
+    return status;
+}
+
+// Before the work, not after it.
+static psi_status refuse_what_is_there(psi_ctx *ctx, const char *path, bool replace)
+{
+    struct stat info;
+    if (replace || lstat(path, &info) != 0) return PSI_OK;
+    return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
+}
+
 psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *path,
                             const psi_report_options *options, psi_report_result *result)
 {
     psi_status status = PSI_OK;
     report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
-    struct stat info;
-    if (!options->replace && lstat(path, &info) == 0) { // before the work, not after it
-        return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
-    }
+    TRY(refuse_what_is_there(ctx, path, options->replace));
     TRY(report_run_open(ctx, run_folder, &page.run));
     TRY(open_data(&page));
-    TRY(compute(&page));
-    TRY(open_figures(&page));
-    TRY(write_page(&page));
-    TRY(report_text_save(&page.html, path, options->replace));
-    if (page.kept) {
-        base_output *whole = page.kept;
-        page.kept = NULL;
-        TRY(base_output_commit(whole));
-    }
-    page.result.bytes = page.html.size;
-    page.result.figures = page.n_figures;
-    if (result) *result = page.result;
+    TRY(make_page(&page, path, result));
+done:
+    free_page(&page);
+    return status;
+}
+
+psi_status psi_report_model(psi_ctx *ctx, const psi_model *model, const char *name,
+                            const char *path, const psi_report_options *options,
+                            psi_report_result *result)
+{
+    psi_status status = PSI_OK;
+    report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
+    TRY(refuse_what_is_there(ctx, path, options->replace));
+    TRY(report_run_exact(ctx, model, name, &page.run));
+    TRY(make_page(&page, path, result));
 done:
     free_page(&page);
     return status;

@@ -18,7 +18,16 @@ void report_run_free(report_run *run)
     for (size_t i = 0; i < run->n_levels; i++) psi_array_free(ctx, run->levels[i]);
     base_free(ctx, run->levels);
     base_free(ctx, run->level_clusters);
-    psi_run_steps_free(ctx, run->steps);
+    if (run->exact) {
+        base_free(ctx, run->steps);
+    } else {
+        psi_run_steps_free(ctx, run->steps);
+    }
+    for (size_t a = 0; run->action_names && a < run->n_actions; a++) {
+        base_free(ctx, run->action_names[a]);
+    }
+    base_free(ctx, run->action_names);
+    psi_quotient_free(ctx, run->exact);
     psi_array_free(ctx, run->confidence);
     if (!run->finished) base_free(ctx, run->labels);
     psi_run_result_free(ctx, run->result);

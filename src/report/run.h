@@ -20,10 +20,11 @@ typedef struct report_run {
     char **action_names; // (n_actions) hostile words; NULL: actions are numbers
     bool has_terminal;
     double gamma;
-    int32_t *labels;        // (n_observations) final, or of the last refinement
-    float *confidence;      // (n_observations) in every label, 0 … 1; NULL: nothing says
-    psi_run_result *result; // of a finished run
-    const psi_mdp *model;   // result's, or counted from the data; NULL if neither is there
+    int32_t *labels;            // (n_observations) final, or of the last refinement
+    float *confidence;          // (n_observations) in every label, 0 … 1; NULL: nothing says
+    psi_run_result *result;     // of a finished run
+    psi_quotient_result *exact; // of a model that was folded exactly: no run, and nothing to doubt
+    const psi_mdp *model;       // result's, or counted from the data; NULL if neither is there
     psi_mdp *counted;
 } report_run;
 

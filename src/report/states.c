@@ -43,13 +43,25 @@ static void put_next(report_page *page, size_t row)
     }
 }
 
+static void put_action_name(report_page *page, size_t action)
+{
+    if (page->run->action_names) {
+        report_escape(&page->html, page->run->action_names[action]);
+    } else {
+        report_putf(&page->html, "%zu", action);
+    }
+}
+
 static void put_action(report_page *page, size_t k, size_t action)
 {
     const psi_mdp *model = page->run->model;
     report_text *html = &page->html;
     const size_t row = k * model->n_actions + action;
     const bool best = page->plan && page->plan->policy[k] == (int32_t)action;
-    report_putf(html, "<tr%s><td>%zu</td>", best ? " class=\"best\"" : "", action);
+    if (page->run->exact && !psi_mdp_seen(model, k, action)) return; // it is not allowed here
+    report_putf(html, "<tr%s><td>", best ? " class=\"best\"" : "");
+    put_action_name(page, action);
+    report_put(html, "</td>");
     if (!psi_mdp_seen(model, k, action)) {
         report_put(html, "<td colspan=\"3\" class=\"muted\">never seen</td></tr>");
         return;
@@ -120,14 +132,29 @@ static void put_closest(report_page *page, size_t k)
             report_putf(html, fabs(to->nats) < 100.0 ? "%.3g nats; " : "%.0f nats; ", to->nats);
         }
         if (to->action < 0) {
-            report_put(html, "no action tells them apart</small>");
+            report_put(html, page->run->exact ? "labels differ</small>"
+                                              : "no action tells them apart</small>");
         } else {
-            report_putf(html, "action %d %s (%.3g&nbsp;%%)</small>", to->action,
+            report_put(html, "action ");
+            put_action_name(page, (size_t)to->action);
+            report_putf(html, " %s (%.3g&nbsp;%%)</small>",
                         to->by_reward ? "earns something else" : "leads elsewhere",
                         100.0 * to->apart);
         }
     }
     report_put(html, "</td>");
+}
+
+// The labels of a block, which all its states share.
+static void put_labels(report_page *page, size_t k)
+{
+    const psi_model *quotient = page->run->exact->model;
+    for (size_t l = 0; l < quotient->n_labels; l++) {
+        if (!quotient->labels[l].holds[k]) continue;
+        report_put(&page->html, " <span class=\"tag\">");
+        report_escape(&page->html, quotient->labels[l].name);
+        report_put(&page->html, "</span>");
+    }
 }
 
 // Observations of a kind; the others need a name.
@@ -149,15 +176,16 @@ static void put_state(report_page *page, size_t k, size_t largest, const picture
     const double share = (double)page->sizes[k] / (double)run->n_observations;
     const double value = page->plan ? page->plan->value[k] : 0.0;
     const double reward = run->model ? best_reward(run->model, k) : 0.0;
-    const bool terminal = run->has_terminal && k == 0;
+    const bool terminal = run->model ? run->model->terminal[k] : run->has_terminal && k == 0;
     report_putf(html,
                 "<tr id=\"s%zu\" data-k=\"%zu\" data-size=\"%zu\" data-value=\"%.6g\" "
                 "data-reward=\"%.6g\" data-sure=\"%.6g\"><td data-name=\"Latent state\"><a "
                 "class=\"to-graph\" "
-                "href=\"#s%zu\">%zu</a>%s</td>",
+                "href=\"#s%zu\">%zu</a>%s",
                 k, k, page->sizes[k], value, reward, page->sure ? page->sure[k] : 1.0, k, k,
                 terminal ? " <span class=\"tag\">terminal</span>" : "");
-    report_put(html, "<td data-name=\"Size\"><span class=\"bar\"><i style=\"width:");
+    if (run->exact) put_labels(page, k);
+    report_put(html, "</td><td data-name=\"Size\"><span class=\"bar\"><i style=\"width:");
     report_putf(html, "%.1f%%\"></i></span>",
                 100.0 * (double)page->sizes[k] / (double)base_max(1, largest));
     report_count(html, page->sizes[k]);

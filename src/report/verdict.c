@@ -135,7 +135,11 @@ void report_page_verdict(report_page *page)
     for (size_t i = 0; verdict && i < sizeof WORDINGS / sizeof WORDINGS[0]; i++) {
         if (strcmp(verdict, WORDINGS[i].verdict) == 0) found = &WORDINGS[i];
     }
-    if (!run->finished) {
+    if (run->exact) {
+        open_box(html, "good", "Exact");
+        report_put(html, "two states share a latent state if, and only if, labels, rewards and the "
+                         "probabilities of what follows agree; every one was compared.");
+    } else if (!run->finished) {
         open_box(html, "bad", "This run was interrupted");
         report_putf(html,
                     "after %zu refinements. What follows is where it stood then, not a "
