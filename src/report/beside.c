@@ -93,7 +93,8 @@ static void put_table(report_page *page)
     const report_comparison *found = page->comparison;
     report_text *html = &page->html;
     if (found->split + found->joined == 0) return;
-    report_put(html, "<div class=\"wide\"><table id=\"compared\"><thead><tr><th>latent state</th>"
+    report_put(html, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"What "
+                     "differs\"><table id=\"compared\"><thead><tr><th>latent state</th>"
                      "<th>there</th><th>is (observations in common)</th></tr></thead><tbody>\n");
     size_t rows = 0;
     for (size_t at = 0; at < found->n_overlaps && rows < ROWS_SHOWN;) {

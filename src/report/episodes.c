@@ -283,15 +283,16 @@ done:
 
 static void put_place(report_page *page)
 {
-    report_put(&page->html,
-               "<section id=\"episodes\" aria-labelledby=\"episodes-title\"><h2 "
-               "id=\"episodes-title\">Episodes, step by step</h2>\n<p>What was seen, which latent "
-               "state that is, what the latent model predicted and what came. A step is a "
-               "<em>surprise</em> if its reward is further from the prediction than allowed, or if "
-               "it leads where the model hardly ever does.</p>\n<noscript><p>Going through "
-               "episodes needs JavaScript; how well they are predicted is below, under "
-               "<em>Reward-sequence error</em>.</p></noscript>\n<div id=\"episode-place\" "
-               "class=\"episode\" hidden></div>\n</section>\n");
+    report_put(
+        &page->html,
+        "<section id=\"episodes\" aria-labelledby=\"episodes-title\"><h2 "
+        "id=\"episodes-title\">Episodes, step by step</h2>\n<p>What was seen, which latent "
+        "state that is, what the latent model predicted and what came. A step is a "
+        "<em>surprise</em> if its reward is further from the prediction than allowed, or if "
+        "it leads where the model hardly ever does.</p>\n<p class=\"static-note\">Going through "
+        "episodes needs JavaScript; how well they are predicted is below, under "
+        "<em>Reward-sequence error</em>.</p>\n<div id=\"episode-place\" "
+        "class=\"episode\" hidden></div>\n</section>\n");
 }
 
 psi_status report_page_episodes(report_page *page)

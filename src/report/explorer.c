@@ -17,12 +17,14 @@ void report_page_explorer(report_page *page)
                          "the table has them.</p>\n</section>\n");
         return;
     }
-    report_put(html, "<p>A circle is a latent state, an arrow says where actions lead (with "
-                     "probability, where not certain); an orange arrow earns something. The double "
-                     "circle is the end of an episode. A dashed red outline marks what the verdict "
-                     "leaves open.</p>\n<noscript><p>The graph needs JavaScript; all it shows is "
-                     "in the <a href=\"#states-title\">table of latent states</a>, too.</p>"
-                     "</noscript>\n<div id=\"explorer-place\" hidden></div>\n</section>\n");
+    report_put(
+        html,
+        "<p>A circle is a latent state, an arrow says where actions lead (with "
+        "probability, where not certain); an orange arrow earns something. The double "
+        "circle is the end of an episode. A dashed red outline marks what the verdict "
+        "leaves open.</p>\n<p class=\"static-note\">The graph needs JavaScript; all it shows is "
+        "in the <a href=\"#states-title\">table of latent states</a>, too.</p>"
+        "\n<div id=\"explorer-place\" hidden></div>\n</section>\n");
     const report_graph graph = {.run = run,
                                 .plan = page->plan,
                                 .sizes = page->sizes,

@@ -74,7 +74,8 @@ static void put_phases(report_page *page)
     const json_t *seconds = report_run_get(page->run, "timings", "phases");
     report_text *html = &page->html;
     if (!json_is_array(phases) || json_array_size(phases) == 0) return;
-    report_put(html, "<h3>Time and passes per phase</h3><div class=\"wide\"><table><thead>"
+    report_put(html, "<h3>Time and passes per phase</h3><div class=\"wide\" role=\"region\" "
+                     "tabindex=\"0\" aria-label=\"Phases\"><table><thead>"
                      "<tr><th>phase</th><th>time</th><th>observations passed through a "
                      "network</th></tr></thead><tbody>");
     for (size_t i = 0; i < base_min(json_array_size(phases), 100); i++) {

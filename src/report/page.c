@@ -227,7 +227,7 @@ psi_status report_page_figure(report_page *page, const char *name, bool wide, co
         html,
         "<figure id=\"figure-%s\"%s><picture><source media=\"(prefers-color-scheme: dark)\" "
         "srcset=\"",
-        name, wide ? " class=\"across\"" : "");
+        name, wide ? " class=\"across\" tabindex=\"0\"" : "");
     TRY(report_put_svg(html, page->figures, name, "-dark"));
     report_putf(html, "\"><img alt=\"%s\" src=\"", alt);
     TRY(report_put_svg(html, page->figures, name, ""));

@@ -29,8 +29,7 @@ export function compare(explorer) {
     });
     const graphs = [explorer.model, new Model(raw)].map((model, i) => {
       model.compared = model.compared || model.size.map(() => 0);
-      const graph = new Graph(sides[i], model, i ? null : explorer.stages && explorer.stages.stages, { chosen: (k) => choose(i, k) });
-      graph.colourBy("compare");
+      const graph = new Graph(sides[i], model, i ? null : explorer.stages && explorer.stages.stages, { chosen: (k) => choose(i, k) }, "compare");
       return graph;
     });
     const told = element("p", { role: "status", id: "compare-told", class: "flow-told" }, box);

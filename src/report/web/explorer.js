@@ -64,7 +64,7 @@ export function explorer() {
   const told = element("p", { class: "unseen", role: "status", id: "told" }, place);
   place.hidden = false;
 
-  const graph = new Graph(canvas, model, stages && stages.stages, { chosen: (k) => choose(k, false) });
+  const graph = new Graph(canvas, model, stages && stages.stages, { chosen: (k) => choose(k, false) }, by.value);
   const listeners = [];
   const self = { graph, model, stages, other, choose, show, on: (heard) => listeners.push(heard) };
   const facts = panel(side, self);
@@ -129,6 +129,6 @@ export function explorer() {
     event.preventDefault();
     show(Number(link.getAttribute("href").slice(2)));
   });
-  recolour();
+  legend(key, graph);
   return self;
 }

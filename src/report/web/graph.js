@@ -49,14 +49,14 @@ function styles(many, straight) {
 }
 
 export class Graph {
-  constructor(box, model, stages, heard) {
+  constructor(box, model, stages, heard, by = "state") {
     this.model = model;
     this.stages = stages;
     this.heard = heard;
     this.chosen = -1;
     this.only = -1;
     this.best = false;
-    this.by = "state";
+    this.by = by;
     this.many = model.states > MANY_STATES;
     this.kind = usual(model);
     this.arrows = model.arrows();

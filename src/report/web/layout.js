@@ -5,7 +5,8 @@ import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY
 import { hierarchy, pack } from "d3-hierarchy";
 
 const LAYERS_MOST = 120;
-const FORCES_MOST = 600;
+const FORCES_USUAL = 600;
+const FORCES_MOST = 2500; // on demand: a second or so
 
 export function layouts(model) {
   const possible = [];
@@ -17,7 +18,7 @@ export function layouts(model) {
 
 export function usual(model) {
   if (model.states <= 12) return "layers";
-  return model.states <= FORCES_MOST ? "forces" : "packed";
+  return model.states <= FORCES_USUAL ? "forces" : "packed";
 }
 
 function layers(model, arrows, wide) {
@@ -37,16 +38,16 @@ function layers(model, arrows, wide) {
 function forces(model, arrows) {
   const nodes = Array.from({ length: model.states }, (_, k) => {
     const angle = 2.399963 * k;
-    const radius = 30 * Math.sqrt(k + 0.5);
+    const radius = 45 * Math.sqrt(k + 0.5);
     return { x: radius * Math.cos(angle), y: radius * Math.sin(angle) };
   });
   const links = arrows.filter((arrow) => arrow.from !== arrow.to && arrow.p >= 0.05)
     .map((arrow) => ({ source: arrow.from, target: arrow.to }));
-  const ticks = model.states <= 150 ? 300 : 120;
+  const ticks = model.states <= 150 ? 300 : model.states <= FORCES_USUAL ? 120 : 60;
   forceSimulation(nodes)
-    .force("links", forceLink(links).distance(70))
-    .force("apart", forceManyBody().strength(-260).theta(1.1).distanceMax(1200))
-    .force("room", forceCollide(26))
+    .force("links", forceLink(links).distance(110))
+    .force("apart", forceManyBody().strength(-520).theta(1.1).distanceMax(1200))
+    .force("room", forceCollide(38))
     .force("x", forceX(0).strength(0.03))
     .force("y", forceY(0).strength(0.05))
     .alphaDecay(1 - Math.pow(0.001, 1 / ticks))

@@ -7,6 +7,7 @@ import { stages } from "./stages.js";
 import { table } from "./table.js";
 import { tree } from "./tree.js";
 
+for (const note of document.querySelectorAll(".static-note")) note.remove();
 const found = explorer();
 table(found);
 stages();
