@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    EPISODES_SHOWN = 12,    // a third each: the worst predicted, the best paid, and evenly chosen
+    EPISODES_SHOWN = 12,    // a third each: the most surprising, the best paid, and evenly chosen
     STEPS_SHOWN = 250,      // of each
     PICTURE_BYTES = 900000, // of all images together, before they become text
     NUMBERS_SHOWN = 60000,  // of all vectors together
@@ -17,6 +17,8 @@ enum {
     LARGEST_SIDE = 84,      // pixels of an image
     SHEET_COLUMNS = 16,
 };
+
+static const double IMPROBABLE = 0.05; // as the page's script has it
 
 typedef struct chosen {
     size_t episode;
@@ -62,6 +64,34 @@ static int by_key(const void *a, const void *b)
     return x->episode < y->episode ? -1 : x->episode > y->episode;
 }
 
+// The probability of the latent state that came at a step; −1 where the model cannot say.
+static double probability_of(const report_page *page, size_t e, uint64_t t)
+{
+    const psi_mdp *model = page->run->model;
+    const int32_t k = page->run->labels[t + e], next = page->run->labels[t + e + 1];
+    const size_t a = (size_t)page->data->actions[t];
+    if (k < 0 || next < 0 || !psi_mdp_seen(model, (size_t)k, a)) return -1.0;
+    const size_t row = (size_t)k * model->n_actions + a;
+    for (size_t i = model->offsets[row]; i < model->offsets[row + 1]; i++) {
+        if (model->next[i] == next) return model->probability[i];
+    }
+    return 0.0;
+}
+
+// How surprising an episode is: its reward-sequence error, and the share of its steps that lead
+// where the model hardly ever does.
+static double surprise_of(const report_page *page, size_t e, double error)
+{
+    const psi_trajectories *data = page->data;
+    const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
+    double found = isfinite(error) ? error : 0.0;
+    for (uint64_t t = begin; t < end; t++) {
+        const double p = probability_of(page, e, t);
+        if (p >= 0.0 && p < IMPROBABLE) found += 1.0 / (double)(end - begin);
+    }
+    return found;
+}
+
 static psi_status choose_all(recital *all)
 {
     psi_status status = PSI_OK;
@@ -72,12 +102,12 @@ static psi_status choose_all(recital *all)
     keyed *sorted = NULL;
     TRY(base_alloc(page->ctx, data->n_episodes, sizeof *sorted, &sorted));
     for (size_t e = 0; e < data->n_episodes; e++) {
-        sorted[e] = (keyed){isfinite(off[e]) ? off[e] : -1.0, e};
+        sorted[e] = (keyed){surprise_of(page, e, off[e]), e};
     }
     qsort(sorted, data->n_episodes, sizeof *sorted, by_key);
     const size_t third = EPISODES_SHOWN / 3;
     for (size_t i = 0; i < data->n_episodes && all->n < third && sorted[i].key > 1e-9; i++) {
-        choose(all, sorted[i].episode, "predicted worst");
+        choose(all, sorted[i].episode, "most surprising");
     }
     for (size_t e = 0; e < data->n_episodes; e++) {
         sorted[e] = (keyed){0.0, e};
@@ -123,19 +153,13 @@ static void put_predictions(recital *all, size_t e, size_t steps)
     }
     report_put(html, "],\"p\":["); // of the latent state that came
     for (size_t t = 0; t < steps; t++) {
-        const int32_t k = labels[t], next = labels[t + 1];
-        const size_t a = (size_t)data->actions[first + t];
-        double p = 0.0;
+        const double p = probability_of(page, e, first + t);
         if (t > 0) report_put(html, ",");
-        if (k < 0 || next < 0 || !psi_mdp_seen(model, (size_t)k, a)) {
+        if (p < 0.0) {
             report_put(html, "null");
-            continue;
+        } else {
+            report_putf(html, "%.3g", p);
         }
-        const size_t row = (size_t)k * model->n_actions + a;
-        for (size_t i = model->offsets[row]; i < model->offsets[row + 1]; i++) {
-            if (model->next[i] == next) p = model->probability[i];
-        }
-        report_putf(html, "%.3g", p);
     }
     report_put(html, "]");
 }

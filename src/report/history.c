@@ -117,7 +117,7 @@ psi_status report_page_history(report_page *page)
     report_put(
         html,
         ".</p>\n<div id=\"stages\" hidden></div>\n<div id=\"tree\" hidden></div>\n<div "
-        "class=\"wide\"><table "
+        "class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Refinements\"><table "
         "class=\"steps\"><thead><tr><th>refinement</th><th>latent states</th>"
         "<th>ignored</th><th title=\"with the refinement before\">agreement</th><th>epsilon</th>");
     if (page->errors) report_put(html, "<th>mean error</th>");

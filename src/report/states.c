@@ -220,10 +220,9 @@ static void put_head(report_page *page)
 {
     report_text *html = &page->html;
     // rows are grids, so that those out of sight cost nothing: 2,000 of them open at once
-    report_putf(html,
-                "<table class=\"states\" id=\"states\" style=\"--columns:5.5rem 11rem%s%s%s\">",
-                page->sure ? " 6rem" : "", page->plan ? " 5rem minmax(0,1fr) 9rem" : "",
-                page->samples ? " minmax(0,18rem)" : "");
+    report_putf(html, "<table class=\"states\" id=\"states\" style=\"--columns:5rem 12rem%s%s%s\">",
+                page->sure ? " 6rem" : "", page->plan ? " 4.5rem minmax(0,1fr) 8.5rem" : "",
+                page->samples ? " minmax(0,16rem)" : "");
     report_put(html, "<thead><tr><th data-sort=\"k\">Latent state</th><th data-sort=\"size\" "
                      "aria-sort=\"descending\">Size</th>");
     if (page->sure) report_put(html, "<th data-sort=\"sure\">Sure</th>");

@@ -142,7 +142,7 @@ void report_page_verdict(report_page *page)
     } else if (!run->finished) {
         open_box(html, "bad", "This run was interrupted");
         report_putf(html,
-                    "after %zu refinements. What follows is where it stood then, not a "
+                    "it had finished %zu refinements. What follows is where it stood then, not a "
                     "result.",
                     run->n_steps);
     } else if (found && sentence && (page->result.trusted || found != &WORDINGS[0])) {

@@ -13,8 +13,8 @@ export function flow(box, { columns, flows, label }, heard) {
     .nodePadding(Math.max(1.5, Math.min(9, 320 / most))).extent([[4, 20], [wide - 40, high - 4]])
     .nodeSort((a, b) => a.order - b.order || 0).iterations(8)({
       nodes: all.map((node) => ({ ...node })), links: flows.map((one) => ({ ...one })) });
-  const scroll = element("div", { class: "wide" }, box);
-  const svg = drawn("svg", { class: "flow", viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "application", tabindex: "0", "aria-label": label }, scroll);
+  const scroll = element("div", { class: "wide flow-box", role: "application", tabindex: "0", "aria-label": label }, box);
+  const svg = drawn("svg", { class: "flow", viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, "aria-hidden": "true" }, scroll);
   const told = element("p", { role: "status", class: "flow-told" }, box);
   for (const [at, column] of columns.entries()) {
     const first = nodes.find((node) => node.column === at);
@@ -75,7 +75,7 @@ export function flow(box, { columns, flows, label }, heard) {
     point(node);
   }
 
-  svg.addEventListener("keydown", (event) => {
+  scroll.addEventListener("keydown", (event) => {
     const from = kept || nodes[0];
     const column = nodes.filter((node) => node.column === from.column).sort((a, b) => a.y0 - b.y0);
     const largest = (some, end) => some.slice().sort((a, b) => b.value - a.value).map((link) => link[end])[0];
