@@ -158,8 +158,7 @@ export function episodes(explorer) {
     const span = element("span");
     const mark = element("i", { class: "mark" }, span);
     mark.style.background = colour(k);
-    const link = element("a", { href: "#s" + k, text: String(k), class: explorer ? "state-link" : "" }, span);
-    span.append(mark, link);
+    element("a", { href: "#s" + k, text: String(k), class: explorer ? "state-link" : "" }, span);
     return span;
   }
 

@@ -349,10 +349,10 @@ static void names_that_are_scripts_stay_names(void **state)
     }
     assert_silent(page, "<img src=x");
     assert_silent(page, "<b onclick");
-    // one script of our own, and the data of the graph, the episodes and the slider
+    // one script of our own, and the data of the graph and the slider
     assert_int_equal(count_of(page, "<script>"), 1);
-    assert_int_equal(count_of(page, "<script"), 4);
-    assert_int_equal(count_of(page, "<script type=\"application/json\" id=\""), 3);
+    assert_int_equal(count_of(page, "<script"), 3);
+    assert_int_equal(count_of(page, "<script type=\"application/json\" id=\""), 2);
     assert_says(page, "script-src 'sha256-");
     base_free(ctx, page);
     test_folder_free(folder);
