@@ -10,7 +10,7 @@ enum { MOST_STATES = 5000 };
 
 static double range_of_rewards(const psi_mdp *model)
 {
-    double low = INFINITY, high = -INFINITY;
+    double low = (double)INFINITY, high = (double)-INFINITY;
     for (size_t i = 0; i < model->n_states * model->n_actions; i++) {
         if (model->offsets[i] == model->offsets[i + 1]) continue;
         low = fmin(low, model->reward[i]);

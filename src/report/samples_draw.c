@@ -22,21 +22,21 @@ report_frame report_samples_frame(const report_samples *samples, size_t shrink)
 void report_samples_paint(const report_samples *samples, const uint8_t *image, size_t shrink,
                           size_t sheet_width, uint8_t *to)
 {
+    shrink = base_max(1, shrink);
     const size_t channels = samples->channels, height = samples->height / shrink,
-                 width = samples->width / shrink;
+                 width = samples->width / shrink, pixels = base_max(1, shrink * shrink);
     for (size_t p = 0; p < samples->planes; p++) {
         const uint8_t *plane = image + p * samples->height * samples->width;
         for (size_t i = 0; i < height * width * channels; i++) {
             const size_t c = i % channels, column = i / channels % width,
                          row = i / channels / width;
-            unsigned sum = 0;
-            for (size_t d = 0; d < shrink * shrink; d++) {
+            size_t sum = 0;
+            for (size_t d = 0; d < pixels; d++) {
                 const size_t from_row = row * shrink + d / shrink,
                              from_column = column * shrink + d % shrink;
                 sum += plane[(from_row * samples->width + from_column) * channels + c];
             }
-            to[(row * sheet_width + p * width + column) * channels + c] =
-                (uint8_t)(sum / (unsigned)(shrink * shrink));
+            to[(row * sheet_width + p * width + column) * channels + c] = (uint8_t)(sum / pixels);
         }
     }
 }
@@ -49,7 +49,8 @@ static psi_status draw_images(const report_samples *samples, size_t k, const rep
     psi_ctx *ctx = samples->ctx;
     const size_t shown = base_min(how->shown, samples->found[k]);
     const report_frame one = report_samples_frame(samples, how->shrink);
-    const size_t columns = base_min(shown, base_max(1, (WIDEST + SPACE) / (one.width + SPACE)));
+    const size_t fitting = (WIDEST + SPACE) / (one.width + SPACE),
+                 columns = base_max(1, base_min(shown, fitting));
     const size_t lines = (shown + columns - 1) / columns;
     const size_t width = columns * (one.width + SPACE) - SPACE,
                  height = lines * (one.height + SPACE) - SPACE,
@@ -129,7 +130,7 @@ static void draw_numbers(const report_samples *samples, size_t k, size_t shown, 
 static void draw_lines(const report_samples *samples, size_t k, size_t shown, report_text *text)
 {
     const size_t width = samples->dimensions, corners = base_min(width, LARGEST_LINE);
-    double low = INFINITY, high = -INFINITY;
+    double low = (double)INFINITY, high = (double)-INFINITY;
     for (size_t i = 0; i < width; i++) {
         low = fmin(low, samples->low[i]);
         high = fmax(high, samples->high[i]);
