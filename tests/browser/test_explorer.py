@@ -1,5 +1,6 @@
 """Walking around in a page: graph, search, keyboard, episodes, refinements, comparison."""
 
+import html
 import json
 import os
 import pathlib
@@ -175,7 +176,7 @@ class Explorer(Browser):
         self.open("doubtful")
         self.assertIn("may be one (1.5 nats apart)", self.find("#advice").text)
         self.assertIn("Action 0 was never taken in latent state 3", self.find("#advice").text)
-        self.assertEqual(self.classes("open"), {1, 3})
+        self.assertEqual(self.classes("open"), {1, 2, 3})
         self.assertEqual(self.cy("cy.edges('.open').map(e => e.id())"), ["open-1-2"])
         self.find("#advice a.state-link").click()
         self.assertEqual(self.title(), "Latent state 1")
@@ -343,6 +344,25 @@ class Explorer(Browser):
             self.assertTrue(self.find("#advice").is_displayed())
         finally:
             self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+    def test_a_notebook_shows_the_same_page(self):
+        # as the text of a frame that may run scripts and nothing else
+        frame = self.folder / "notebook.html"
+        frame.write_text('<!DOCTYPE html><title>notebook</title><iframe id="f" sandbox="allow-scripts" '
+                         'width="1000" height="800" srcdoc="'
+                         + html.escape(self.pages["lock"].read_text()) + '"></iframe>')
+        self.open("lock")
+        self.driver.get_log("browser")
+        self.driver.get(frame.as_uri())
+        self.driver.switch_to.frame("f")
+        self.find("#go").send_keys("3")
+        self.assertEqual(self.title(), "Latent state 3")
+        link = self.find("#panel .actions a")
+        to = link.text
+        link.click()
+        self.assertEqual(self.title(), f"Latent state {to}")
+        self.driver.switch_to.default_content()
+        self.assertEqual(self.driver.get_log("browser"), [])
 
     def test_print_keeps_the_graph_and_leaves_the_controls_out(self):
         self.open("lock")

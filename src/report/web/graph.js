@@ -88,7 +88,7 @@ export class Graph {
   }
 
   nodeElements(places) {
-    const doubtful = new Set(this.model.doubts.map((doubt) => doubt.state));
+    const doubtful = new Set(this.model.doubts.flatMap((doubt) => (doubt.kind === "pair" ? [doubt.state, doubt.other] : [doubt.state])));
     const largest = Math.max(...this.model.size, 1);
     return Array.from({ length: this.model.states }, (_, k) => ({
       group: "nodes",
