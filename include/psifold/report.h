@@ -13,6 +13,7 @@ extern "C" {
 
 // ---- the page of a run --------------------------------------------------------------------------
 
+// What a page shows.
 typedef struct psi_report_options {
     const char *data_path;       // NULL: where the manifest says
     const char *other_run;       // a run of the same data to put beside it; NULL: none

@@ -61,7 +61,17 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  "take it there more often",
                  doubt->other, (unsigned long long)doubt->visits, doubt->state);
         return;
+    case PSI_DOUBT_LOOKS:
+        snprintf(text, size,
+                 "what observations of latent state %d look like tells what follows: it may be "
+                 "several",
+                 doubt->state);
+        return;
     case PSI_DOUBT_PAST: break;
+    }
+    if (doubt->state < 0) {
+        snprintf(text, size, "what came before tells what follows, in many latent states");
+        return;
     }
     snprintf(text, size, "what came before latent state %d tells what follows it", doubt->state);
 }

@@ -10,7 +10,7 @@ enum { MOST_STATES = 5000 };
 
 static double range_of_rewards(const psi_mdp *model)
 {
-    double low = (double)INFINITY, high = (double)-INFINITY;
+    double low = HUGE_VAL, high = -HUGE_VAL;
     for (size_t i = 0; i < model->n_states * model->n_actions; i++) {
         if (model->offsets[i] == model->offsets[i + 1]) continue;
         low = fmin(low, model->reward[i]);
@@ -190,9 +190,8 @@ psi_status report_closest(const report_run *run, const psi_trajectories *data,
             report_neighbour *mine = found + k * REPORT_CLOSEST,
                              *theirs = found + other * REPORT_CLOSEST;
             const size_t last = REPORT_CLOSEST - 1;
-            const double limit =
-                fmax(mine[last].state < 0 ? (double)INFINITY : mine[last].total,
-                     theirs[last].state < 0 ? (double)INFINITY : theirs[last].total);
+            const double limit = fmax(mine[last].state < 0 ? HUGE_VAL : mine[last].total,
+                                      theirs[last].state < 0 ? HUGE_VAL : theirs[last].total);
             report_neighbour pair = compare(run, k, other, range, limit);
             if (pair.total > limit) continue;
             insert(mine, pair);

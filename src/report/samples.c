@@ -136,8 +136,8 @@ static psi_status make_room(report_samples *samples, const report_samples *like)
     TRY(base_alloc(ctx, width, sizeof(double), &samples->low));
     TRY(base_alloc(ctx, width, sizeof(double), &samples->high));
     for (size_t i = 0; i < width; i++) {
-        samples->low[i] = like ? like->low[i] : (double)INFINITY;
-        samples->high[i] = like ? like->high[i] : (double)-INFINITY;
+        samples->low[i] = like ? like->low[i] : HUGE_VAL;
+        samples->high[i] = like ? like->high[i] : -HUGE_VAL;
     }
 done:
     return status;

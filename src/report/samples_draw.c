@@ -130,7 +130,7 @@ static void draw_numbers(const report_samples *samples, size_t k, size_t shown, 
 static void draw_lines(const report_samples *samples, size_t k, size_t shown, report_text *text)
 {
     const size_t width = samples->dimensions, corners = base_min(width, LARGEST_LINE);
-    double low = (double)INFINITY, high = (double)-INFINITY;
+    double low = HUGE_VAL, high = -HUGE_VAL;
     for (size_t i = 0; i < width; i++) {
         low = fmin(low, samples->low[i]);
         high = fmax(high, samples->high[i]);
