@@ -1,5 +1,5 @@
 # A few lines over CMake. `make run` and `make test` set up a fresh Debian machine by themselves.
-.PHONY: run build test test-long survey survey-vectors survey-real lint bench install coverage fuzz docs abi deb hooks clean
+.PHONY: run build test test-long survey survey-vectors survey-real lint bench picture install coverage fuzz docs abi deb hooks clean
 
 build:
 	@tools/setup build
@@ -33,6 +33,10 @@ lint: build
 
 bench: build
 	@build/psifold bench all --json
+
+picture: build
+	@tools/setup test
+	@tools/picture
 
 install: build
 	@cmake --install build

@@ -1,19 +1,83 @@
 // psifold report: a page to look at.
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/models.h"
 
-static void print_result(cli_call *cli, const char *output, const psi_report_result *made)
+#include "base/file.h"
+
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void print_result(cli_call *cli, const char *output, bool run, const psi_report_result *made)
 {
     char bytes[CLI_NUMBER];
     cli_print(cli, "%s: %zu latent states, %zu figures, %s", output, made->latent_states,
               made->figures, cli_bytes(bytes, (double)made->bytes));
     if (!made->finished) cli_print(cli, "  the run was interrupted: the page says how far it got");
-    if (!made->pictures) cli_print(cli, "  the data are not there: no observations are shown");
-    if (made->figures == 0) cli_print(cli, "  gnuplot is not installed: figures are left out");
+    if (run && !made->pictures)
+        cli_print(cli, "  the data are not there: no observations are shown");
+    if (!psi_figures_possible()) cli_print(cli, "  gnuplot is not installed: figures are left out");
+}
+
+// Is the second word another run, or the data? A run has a manifest, or a checkpoint.
+static psi_status find_other(cli_call *cli, const char *word, psi_report_options *how)
+{
+    static const char *const names[] = {"manifest.json", "checkpoint"};
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    for (size_t i = 0; word && i < CLI_COUNT(names) && !how->other_run; i++) {
+        base_free(cli->ctx, path);
+        TRY(base_join(cli->ctx, word, names[i], &path));
+        if (access(path, F_OK) == 0) how->other_run = word;
+    }
+    if (!how->other_run) how->data_path = word;
+done:
+    base_free(cli->ctx, path);
+    return status;
+}
+
+// A file is a model, to be folded exactly; a folder is a run, and what is not there was to be one.
+static bool is_run(const char *what)
+{
+    struct stat info;
+    return stat(what, &info) != 0 || S_ISDIR(info.st_mode);
+}
+
+static psi_status write_page(cli_call *cli, const char *what, const char *output,
+                             const psi_report_options *how, psi_report_result *made)
+{
+    psi_model *model = NULL;
+    if (is_run(what)) return psi_report_write(cli->ctx, what, output, how, made);
+    psi_status status = cli_model_read(cli, what, &model);
+    if (status == PSI_OK) status = psi_report_model(cli->ctx, model, what, output, how, made);
+    psi_model_free(cli->ctx, model);
+    return status;
+}
+
+// In the browser that BROWSER names, or in the desktop's own.
+static psi_status open_page(cli_call *cli, const char *page)
+{
+    const char *named = getenv("BROWSER"), *program = named && *named ? named : "xdg-open";
+    char *const arguments[] = {(char *)program, (char *)page, NULL};
+    pid_t child;
+    int ended = 0;
+    if (posix_spawnp(&child, program, NULL, NULL, arguments, environ) == 0 &&
+        (named || (waitpid(child, &ended, 0) == child && ended == 0))) {
+        return PSI_OK;
+    }
+    return FAIL(cli->ctx, PSI_EMISSING, "%s cannot open %s: open it in a browser yourself", program,
+                page);
 }
 
 typedef struct report_call {
     const char *output;
+    bool open;
     psi_report_options how;
 } report_call;
 
@@ -27,6 +91,8 @@ static const psi_option OPTIONS[] = {
      "which entry of a Dict observation"},
     {"gamma", 0, PSI_OPTION_REAL, FIELD(how.gamma), "G", NULL, NULL, PSI_OPTION_MAIN,
      "discount of the values shown"},
+    {"open", 0, PSI_OPTION_FLAG, FIELD(open), NULL, "off", NULL, PSI_OPTION_MAIN,
+     "show it in a browser"},
     {"replace", 0, PSI_OPTION_FLAG, FIELD(how.replace), NULL, "off", NULL, PSI_OPTION_MAIN,
      "overwrite what is there"},
 };
@@ -38,22 +104,24 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "report",
-        .arguments = "RUN [FILE]",
+        .arguments = "RUN [RUN_B|FILE]",
         .summary = "Writes a page that shows what a run found",
         .text =
             "One file for any browser, with nothing outside of it. FILE is the data set of the\n"
-            "run, if it is no longer where it was; without it no observations are shown. An\n"
-            "interrupted run can be looked at, too.",
+            "run, if it is no longer where it was; without it no observations are shown. RUN_B is\n"
+            "another run of the same data (another seed, other options), put beside the first. An\n"
+            "interrupted run can be looked at, too; and in the place of RUN a finite model, as\n"
+            "psifold quotient takes it, which is folded exactly.",
         .example = "psifold report run -o report.html",
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_report_result made;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    call.how.data_path = arguments[1];
+    TRY(find_other(cli, arguments[1], &call.how));
     call.how.seed = cli->seed;
-    TRY(psi_report_write(cli->ctx, arguments[0], call.output, &call.how, &made));
-    print_result(cli, call.output, &made);
+    TRY(write_page(cli, arguments[0], call.output, &call.how, &made));
+    print_result(cli, call.output, is_run(arguments[0]), &made);
     TRY(cli_set(cli, "path", json_string(call.output)));
     TRY(cli_set(cli, "bytes", json_integer((json_int_t)made.bytes)));
     TRY(cli_set(cli, "finished", json_boolean(made.finished)));
@@ -64,6 +132,7 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     TRY(cli_set(cli, "figures", json_integer((json_int_t)made.figures)));
     TRY(cli_set(cli, "sequence_error", base_json_real(made.error)));
     TRY(cli_set(cli, "zero_baseline", base_json_real(made.zero_error)));
+    if (call.open) TRY(open_page(cli, call.output));
 done:
     return status;
 }

@@ -16,6 +16,7 @@ extern "C" {
 // What a page shows.
 typedef struct psi_report_options {
     const char *data_path;       // NULL: where the manifest says
+    const char *other_run;       // a run of the same data to put beside it; NULL: none
     const char *observation_key; // which entry of a Dict observation; NULL if there is only one
     const char *figures;         // a folder that keeps data, script and picture of every figure;
                                  // NULL: they are only on the page
@@ -44,6 +45,12 @@ typedef struct psi_report_result {
 // shows no observations.
 PSI_API psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *page,
                                     const psi_report_options *options, psi_report_result *result);
+
+// The same about a finite model, folded exactly (psi_quotient_find with its defaults): blocks are
+// the latent states, their sizes the numbers of the model's states. name is what the page calls it.
+PSI_API psi_status psi_report_model(psi_ctx *ctx, const psi_model *model, const char *name,
+                                    const char *page, const psi_report_options *options,
+                                    psi_report_result *result);
 
 // ---- pages about the paper ----------------------------------------------------------------------
 

@@ -164,19 +164,37 @@ static json_t *manifest_advice(const psi_clustering *found)
     return advice;
 }
 
+// The same as data, for whoever wants to point at the latent states.
+static json_t *manifest_doubts(const psi_clustering *found)
+{
+    static const char *const kinds[] = {"pair", "untried", "rare", "past"};
+    json_t *doubts = json_array();
+    for (size_t i = 0; i < found->n_doubts; i++) {
+        const psi_doubt *doubt = &found->doubts[i];
+        json_t *made = json_pack("{s:s, s:i, s:i, s:o, s:I}", "kind", kinds[doubt->kind], "state",
+                                 doubt->state, "other", doubt->other, "nats",
+                                 base_json_real(doubt->nats), "visits", (json_int_t)doubt->visits);
+        if (json_array_append_new(doubts, made) == 0) continue;
+        json_decref(doubts);
+        return NULL;
+    }
+    return doubts;
+}
+
 static json_t *manifest_result(const psi_clustering *found)
 {
     char sentence[256];
     psi_verdict_sentence(found, sentence, sizeof sentence);
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, "
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, "
+        "s:o, "
         "s:o, s:o, s:o, s:o, s:I}",
         "verdict", psi_verdict_name(found->verdict), "verdict_sentence", sentence, "margin",
         base_json_real(found->margin), "doubtful_fraction", base_json_real(found->doubtful),
-        "past_fraction", base_json_real(found->past), "advice", manifest_advice(found),
-        "latent_states", (json_int_t)found->n_latent, "has_terminal", found->has_terminal,
-        "approximator", found->approximator, "converged", found->converged, "stable", found->stable,
-        "matching_condition", found->matching_condition, "hot",
+        "past_fraction", base_json_real(found->past), "advice", manifest_advice(found), "doubts",
+        manifest_doubts(found), "latent_states", (json_int_t)found->n_latent, "has_terminal",
+        found->has_terminal, "approximator", found->approximator, "converged", found->converged,
+        "stable", found->stable, "matching_condition", found->matching_condition, "hot",
         found->judged ? json_boolean(found->hot) : json_null(), "split_gain",
         base_json_real(found->split_gain), "ignored_fraction", base_json_real(found->ignored),
         "smoothed_fraction", base_json_real(found->smoothed), "gamma", base_json_real(found->gamma),

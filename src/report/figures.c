@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { TREE_CLUSTERS = 120, MATRIX_STATES = 128, GRAPH_STATES = 26, STAGES_SHOWN = 26 };
+enum { TREE_CLUSTERS = 120, MATRIX_STATES = 128, GRAPH_STATES = 26, STAGES_SHOWN = 26, BARS = 500 };
 
 // The last of the stages where there are too many for one figure.
 static psi_status draw_errors(report_page *page)
@@ -53,6 +53,7 @@ static psi_status draw_sizes(report_page *page)
 {
     psi_status status = PSI_OK;
     const report_run *run = page->run;
+    if (run->n_latent > BARS && !page->options->figures) return PSI_OK;
     const psi_figure at = {page->figures, "sizes",
                            run->n_latent <= 40 ? "latent state" : "latent states, largest first",
                            "share of the observations"};
@@ -62,6 +63,7 @@ static psi_status draw_sizes(report_page *page)
         shares[k] = (double)page->sizes[k] / (double)run->n_observations;
     }
     TRY(psi_figure_sizes(page->ctx, &at, run->n_latent, shares));
+    if (run->n_latent > BARS) goto done; // a picture of so many bars is larger than the table
     TRY(report_page_figure(page, "sizes", run->n_latent > 16, "Sizes of the latent states",
                            "How the observations are spread over the latent states."));
 done:

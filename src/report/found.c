@@ -94,13 +94,15 @@ void report_page_found(report_page *page)
 {
     const report_run *run = page->run;
     report_text *html = &page->html;
-    report_put(html,
-               "<section><h2>What was found</h2>\n<p>Two observations are the same to psifold "
-               "if no sequence of actions ever earns different rewards from them. ");
-    report_count(html, run->n_observations);
+    const char *what = run->exact ? "states" : "observations";
     report_putf(html,
-                " observations fold into <b>%zu latent states</b>%s.</p>\n<div class=\"tiles\">\n",
-                run->n_latent, run->has_terminal ? ", number 0 being the end of an episode" : "");
+                "<section><h2>What was found</h2>\n<p>Two %s are the same to psifold if no "
+                "sequence of actions ever earns different rewards from them. ",
+                what);
+    report_count(html, run->n_observations);
+    report_putf(html, " %s fold into <b>%zu latent states</b>%s.</p>\n<div class=\"tiles\">\n",
+                what, run->n_latent,
+                run->has_terminal ? ", number 0 being the end of an episode" : "");
     open_tile(html, "Latent states");
     report_putf(html, "%zu</p><p>", run->n_latent);
     if (page->ignored > 0) {
@@ -108,10 +110,10 @@ void report_page_found(report_page *page)
                     "%.3g&nbsp;%% of the observations are in none of them: they were ignored.",
                     100.0 * (double)page->ignored / (double)run->n_observations);
     } else {
-        report_put(html, "Every observation is in one of them.");
+        report_putf(html, "Every %s is in one of them.", run->exact ? "state" : "observation");
     }
     close_tile(html);
-    put_errors(page);
+    if (!run->exact) put_errors(page);
     put_certificate(page);
     const json_t *accuracy = report_run_get(run, "result", "representation_accuracy");
     if (run->finished && json_is_number(accuracy)) {
@@ -222,10 +224,39 @@ static void put_options(report_page *page)
     report_put(html, "</dl></details>\n");
 }
 
+static void put_model_facts(report_page *page)
+{
+    const report_run *run = page->run;
+    report_text *html = &page->html;
+    put_fact(html, "model");
+    report_escape(html, run->folder);
+    report_put(html, "</dd>");
+    put_fact(html, "states");
+    report_count(html, run->n_observations);
+    report_put(html, "</dd>");
+    put_fact(html, "quotient");
+    report_putf(html, "%zu states, %zu choices, %zu transitions</dd>", run->exact->model->n_states,
+                run->exact->model->n_choices, run->exact->model->n_transitions);
+    if (run->exact->model->n_rewards > 0) {
+        put_fact(html, "reward");
+        report_escape(html, run->exact->model->rewards[0].name);
+        report_put(html, "</dd>");
+    }
+    put_fact(html, "took");
+    report_duration(html, run->exact->seconds);
+    report_put(html, "</dd>");
+}
+
 void report_page_asked(report_page *page)
 {
     const report_run *run = page->run;
     report_text *html = &page->html;
+    if (run->exact) {
+        report_put(html, "<section><h2>What was asked</h2>\n<dl class=\"facts\">");
+        put_model_facts(page);
+        report_put(html, "</dl>\n</section>\n");
+        return;
+    }
     report_put(html, "<section><h2>What was asked</h2>\n<dl class=\"facts\">");
     put_data_facts(page);
     const psi_status status = put_rewards(page);

@@ -56,7 +56,7 @@ static void put_final(report_page *page)
 {
     const report_run *run = page->run;
     report_text *html = &page->html;
-    if (!run->finished) return;
+    if (!run->finished && !run->exact) return;
     report_putf(
         html,
         "<tr class=\"final\"><td>final</td><td><span class=\"bar\"><i "
@@ -74,7 +74,8 @@ static void put_phases(report_page *page)
     const json_t *seconds = report_run_get(page->run, "timings", "phases");
     report_text *html = &page->html;
     if (!json_is_array(phases) || json_array_size(phases) == 0) return;
-    report_put(html, "<h3>Time and passes per phase</h3><div class=\"wide\"><table><thead>"
+    report_put(html, "<h3>Time and passes per phase</h3><div class=\"wide\" role=\"region\" "
+                     "tabindex=\"0\" aria-label=\"Phases\"><table><thead>"
                      "<tr><th>phase</th><th>time</th><th>observations passed through a "
                      "network</th></tr></thead><tbody>");
     for (size_t i = 0; i < base_min(json_array_size(phases), 100); i++) {
@@ -115,7 +116,8 @@ psi_status report_page_history(report_page *page)
     }
     report_put(
         html,
-        ".</p>\n<div id=\"stages\" hidden></div>\n<div class=\"wide\"><table "
+        ".</p>\n<div id=\"stages\" hidden></div>\n<div id=\"tree\" hidden></div>\n<div "
+        "class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Refinements\"><table "
         "class=\"steps\"><thead><tr><th>refinement</th><th>latent states</th>"
         "<th>ignored</th><th title=\"with the refinement before\">agreement</th><th>epsilon</th>");
     if (page->errors) report_put(html, "<th>mean error</th>");
@@ -260,7 +262,7 @@ psi_status report_page_stages(report_page *page)
     }
     report_put(html, ",\n");
     TRY(put_stage(page, run->labels, run->levels[run->n_levels - 1], run->n_latent,
-                  run->finished ? "final" : "last", NULL));
+                  run->finished || run->exact ? "final" : "last", NULL));
     report_put(html, "]");
     TRY(put_points(page));
     report_put(html, "}</script>\n");

@@ -2,6 +2,8 @@
 #include "report/page.h"
 
 #include "base/checked.h"
+#include "report/exact.h"
+#include "report/extremes.h"
 #include "report/figures.h"
 
 #include <dirent.h>
@@ -79,6 +81,23 @@ static int larger_first(const void *a, const void *b)
     return x[1] < y[1] ? -1 : x[1] > y[1];
 }
 
+static psi_status measure_confidence(report_page *page)
+{
+    psi_status status = PSI_OK;
+    const report_run *run = page->run;
+    TRY(base_alloc_zero(page->ctx, run->n_latent, sizeof *page->sure, &page->sure));
+    TRY(base_alloc(page->ctx, run->n_latent, sizeof *page->least, &page->least));
+    for (size_t k = 0; k < run->n_latent; k++) page->least[k] = 1.0f;
+    for (size_t i = 0; i < run->n_observations; i++) {
+        if (run->labels[i] < 0) continue;
+        const size_t k = (size_t)run->labels[i];
+        page->sure[k] += (double)run->confidence[i] / (double)page->sizes[k];
+        page->least[k] = fminf(page->least[k], run->confidence[i]);
+    }
+done:
+    return status;
+}
+
 static psi_status measure_states(report_page *page)
 {
     psi_status status = PSI_OK;
@@ -98,6 +117,7 @@ static psi_status measure_states(report_page *page)
         keyed[2 * k] = page->sizes[k];
         keyed[2 * k + 1] = k;
     }
+    if (run->confidence) TRY(measure_confidence(page));
     qsort(keyed, run->n_latent, 2 * sizeof *keyed, larger_first);
     for (size_t k = 0; k < run->n_latent; k++) page->order[k] = keyed[2 * k + 1];
 done:
@@ -109,20 +129,32 @@ static psi_status compute(report_page *page)
 {
     psi_status status = PSI_OK;
     report_run *run = page->run;
-    page->result = (psi_report_result){.finished = run->finished,
+    page->result = (psi_report_result){.finished = run->finished || run->exact,
                                        .latent_states = run->n_latent,
                                        .refinements = run->n_steps,
                                        .error = (double)NAN,
                                        .zero_error = (double)NAN};
-    page->result.trusted = run->finished &&
+    const char *verdict = json_string_value(report_run_get(run, "result", "verdict"));
+    page->result.trusted = run->finished && (!verdict || strcmp(verdict, "certain") == 0) &&
                            json_is_true(report_run_get(run, "result", "converged")) &&
                            json_is_true(report_run_get(run, "result", "stable")) &&
                            json_is_false(report_run_get(run, "result", "hot"));
+    page->result.trusted |= run->exact != NULL;
     TRY(measure_states(page));
+    if (page->options->other_run) {
+        TRY(report_run_open(page->ctx, page->options->other_run, &page->other));
+        TRY(report_compare(run, page->other, &page->comparison));
+        if (page->data) TRY(report_run_meet(page->other, page->data));
+    }
     if (page->data) {
         TRY(report_run_meet(run, page->data));
         TRY(report_samples_new(page->ctx, page->data, run->labels, run->n_latent,
                                page->options->seed, &page->samples));
+        TRY(report_least_typical(page->samples, run->labels, page->options->seed,
+                                 &page->least_typical));
+        if (run->confidence) {
+            TRY(report_least_sure(page->samples, run->labels, run->confidence, &page->least_sure));
+        }
         TRY(report_errors_new(run, page->data, &page->errors));
         const psi_sequence_error *last = &page->errors->summary[page->errors->n_stages - 1];
         page->result.error = last->mean;
@@ -133,6 +165,7 @@ static psi_status compute(report_page *page)
         psi_plan_options how = psi_plan_defaults();
         how.gamma = page->options->gamma;
         TRY(psi_value_iteration(page->ctx, run->model, &how, &page->plan));
+        TRY(report_closest(run, page->data, &page->closest));
     }
 done:
     return status;
@@ -154,40 +187,6 @@ static void put_policy(report_text *html)
                      "'none'; script-src 'sha256-");
     report_base64(html, bytes, sizeof bytes);
     report_put(html, "'\">\n");
-}
-
-static void put_verdict(report_page *page)
-{
-    const report_run *run = page->run;
-    report_text *html = &page->html;
-    const bool hot = json_is_true(report_run_get(run, "result", "hot"));
-    const bool judged = json_is_boolean(report_run_get(run, "result", "hot"));
-    const bool converged = json_is_true(report_run_get(run, "result", "converged"));
-    if (!run->finished) {
-        report_putf(html,
-                    "<p class=\"verdict bad\" id=\"verdict\"><b>This run was interrupted</b> after "
-                    "%zu refinements. What follows is where it stood then, not a result.</p>\n",
-                    run->n_steps);
-    } else if (hot) {
-        report_put(html, "<p class=\"verdict bad\" id=\"verdict\"><b>Not the whole truth yet:</b> "
-                         "something in the observations still predicts more than the latent states "
-                         "do. There may be more of them.</p>\n");
-    } else if (!converged) {
-        report_put(html,
-                   "<p class=\"verdict bad\" id=\"verdict\"><b>Did not converge:</b> the last "
-                   "two refinements differ. More refinements or more data may help.</p>\n");
-    } else if (!judged) {
-        report_put(html,
-                   "<p class=\"verdict warn\" id=\"verdict\"><b>Not judged:</b> the run came to "
-                   "an end, but it did not ask whether anything is left to tell apart.</p>\n");
-    } else if (!page->result.trusted) {
-        report_put(html, "<p class=\"verdict warn\" id=\"verdict\"><b>Found only once:</b> nothing "
-                         "is left to tell apart, but no second round confirmed it.</p>\n");
-    } else {
-        report_put(html, "<p class=\"verdict good\" id=\"verdict\"><b>Confirmed:</b> two rounds "
-                         "found the same latent states, and nothing in the observations predicts "
-                         "more than they do.</p>\n");
-    }
 }
 
 static const char *plain_name(const char *path)
@@ -214,7 +213,7 @@ static void put_top(report_page *page)
                      "<h1>");
     report_escape(html, name);
     report_putf(html, ": %zu latent states</h1>\n", run->n_latent);
-    put_verdict(page);
+    report_page_verdict(page);
     report_put(html, "</header>\n<main>\n");
 }
 
@@ -229,7 +228,7 @@ psi_status report_page_figure(report_page *page, const char *name, bool wide, co
         html,
         "<figure id=\"figure-%s\"%s><picture><source media=\"(prefers-color-scheme: dark)\" "
         "srcset=\"",
-        name, wide ? " class=\"across\"" : "");
+        name, wide ? " class=\"across\" tabindex=\"0\"" : "");
     TRY(report_put_svg(html, page->figures, name, "-dark"));
     report_putf(html, "\"><img alt=\"%s\" src=\"", alt);
     TRY(report_put_svg(html, page->figures, name, ""));
@@ -297,11 +296,25 @@ static void free_page(report_page *page)
     psi_plan_free(ctx, page->plan);
     report_errors_free(page->errors);
     report_samples_free(page->samples);
+    report_samples_free(page->least_typical);
+    report_samples_free(page->least_sure);
     psi_trajectories_free(ctx, page->data);
     base_free(ctx, page->sizes);
     base_free(ctx, page->order);
+    base_free(ctx, page->sure);
+    base_free(ctx, page->least);
+    base_free(ctx, page->closest);
+    report_comparison_free(page->comparison);
+    report_run_free(page->other);
     report_run_free(page->run);
     report_text_free(&page->html);
+}
+
+static void put_licences(report_text *html)
+{
+    report_put(html, "<details><summary>Libraries in this page, and their licences</summary><pre>");
+    report_escape(html, REPORT_LICENCES);
+    report_put(html, "</pre></details>");
 }
 
 static psi_status write_page(report_page *page)
@@ -309,6 +322,9 @@ static psi_status write_page(report_page *page)
     psi_status status = PSI_OK;
     report_text *html = &page->html;
     put_top(page);
+    report_page_explorer(page);
+    TRY(report_page_beside(page));
+    TRY(report_page_episodes(page));
     report_page_found(page);
     report_page_asked(page);
     TRY(report_page_history(page));
@@ -317,9 +333,11 @@ static psi_status write_page(report_page *page)
     TRY(report_page_states(page));
     report_put(html, "</main>\n<footer>Made by psifold ");
     report_escape(html, psi_version());
-    report_put(html, " from the folder ");
+    report_put(html, " from ");
     report_escape(html, page->run->folder);
-    report_put(html, ". Nothing on this page comes from the network.</footer>\n");
+    report_put(html, ". Nothing on this page comes from the network.");
+    put_licences(html);
+    report_put(html, "</footer>\n");
     TRY(report_page_stages(page));
     report_put(html, "<script>");
     report_put_bytes(html, REPORT_PAGE_JS, REPORT_PAGE_JS_SIZE);
@@ -329,30 +347,58 @@ done:
     return status;
 }
 
+// The page of what page->run has; frees everything.
+static psi_status make_page(report_page *page, const char *path, psi_report_result *result)
+{
+    psi_status status = PSI_OK;
+    TRY(compute(page));
+    TRY(open_figures(page));
+    TRY(write_page(page));
+    TRY(check_replaced(page));
+    TRY(report_text_save(&page->html, path, page->options->replace));
+    if (page->kept) {
+        base_output *whole = page->kept;
+        page->kept = NULL;
+        TRY(base_output_commit(whole));
+    }
+    page->result.bytes = page->html.size;
+    page->result.figures = page->n_figures;
+    if (result) *result = page->result;
+done:
+    return status;
+}
+
+// Before the work, not after it.
+static psi_status refuse_what_is_there(psi_ctx *ctx, const char *path, bool replace)
+{
+    struct stat info;
+    if (replace || lstat(path, &info) != 0) return PSI_OK;
+    return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
+}
+
 psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *path,
                             const psi_report_options *options, psi_report_result *result)
 {
     psi_status status = PSI_OK;
     report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
-    struct stat info;
-    if (!options->replace && lstat(path, &info) == 0) { // before the work, not after it
-        return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
-    }
+    TRY(refuse_what_is_there(ctx, path, options->replace));
     TRY(report_run_open(ctx, run_folder, &page.run));
     TRY(open_data(&page));
-    TRY(compute(&page));
-    TRY(open_figures(&page));
-    TRY(write_page(&page));
-    TRY(check_replaced(&page));
-    TRY(report_text_save(&page.html, path, options->replace));
-    if (page.kept) {
-        base_output *whole = page.kept;
-        page.kept = NULL;
-        TRY(base_output_commit(whole));
-    }
-    page.result.bytes = page.html.size;
-    page.result.figures = page.n_figures;
-    if (result) *result = page.result;
+    TRY(make_page(&page, path, result));
+done:
+    free_page(&page);
+    return status;
+}
+
+psi_status psi_report_model(psi_ctx *ctx, const psi_model *model, const char *name,
+                            const char *path, const psi_report_options *options,
+                            psi_report_result *result)
+{
+    psi_status status = PSI_OK;
+    report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
+    TRY(refuse_what_is_there(ctx, path, options->replace));
+    TRY(report_run_exact(ctx, model, name, &page.run));
+    TRY(make_page(&page, path, result));
 done:
     free_page(&page);
     return status;

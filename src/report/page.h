@@ -5,7 +5,10 @@
 #include <psifold/report.h>
 
 #include "base/file.h"
+#include "report/closest.h"
+#include "report/compare.h"
 #include "report/errors.h"
+#include "report/graph.h"
 #include "report/run.h"
 #include "report/samples.h"
 #include "report/text.h"
@@ -14,24 +17,35 @@ typedef struct report_page {
     psi_ctx *ctx;
     report_text html;
     report_run *run;
+    report_run *other; // to compare with; NULL: there is none
+    report_comparison *comparison;
     const psi_report_options *options;
     const char *data_path;    // where the data are, or should be; NULL if nothing says
     const char *data_trouble; // why they cannot be shown; NULL if they can
     char trouble[600];
-    psi_trajectories *data; // NULL if they are gone
-    report_samples *samples;
+    psi_trajectories *data;        // NULL if they are gone
+    report_samples *samples;       // at random …
+    report_samples *least_typical; // … and others worth a look; NULL: none
+    report_samples *least_sure;
     report_errors *errors;
-    psi_plan *plan;    // NULL without a model
-    size_t *sizes;     // (n_latent) observations of every latent state …
-    size_t ignored;    // … and of none
-    size_t *order;     // (n_latent) largest first
-    char *figures;     // the folder they are drawn in …
-    base_output *kept; // … if it is to stay
+    psi_plan *plan;            // NULL without a model
+    size_t *sizes;             // (n_latent) observations of every latent state …
+    size_t ignored;            // … and of none
+    size_t *order;             // (n_latent) largest first
+    double *sure;              // (n_latent) mean confidence …
+    float *least;              // … and the lowest; NULL: nothing says
+    report_neighbour *closest; // (n_latent, REPORT_CLOSEST); NULL without a model
+    char *figures;             // the folder they are drawn in …
+    base_output *kept;         // … if it is to stay
     size_t n_figures;
     psi_report_result result;
 } report_page;
 
 // The sections, in order.
+void report_page_verdict(report_page *page);        // how sure it is, and what to collect
+void report_page_explorer(report_page *page);       // the place of the graph, and its data
+psi_status report_page_episodes(report_page *page); // … and of the scrubber
+psi_status report_page_beside(report_page *page);   // another run of the same data
 void report_page_asked(report_page *page);
 void report_page_found(report_page *page);
 psi_status report_page_history(report_page *page); // how it got there
@@ -45,8 +59,8 @@ psi_status report_page_stages(report_page *page);
 psi_status report_page_figure(report_page *page, const char *name, bool wide, const char *alt,
                               const char *caption);
 
-// The style and the script, as bytes (src/report/page.css and page.js).
-extern const char REPORT_PAGE_CSS[], REPORT_PAGE_JS[];
-extern const size_t REPORT_PAGE_CSS_SIZE, REPORT_PAGE_JS_SIZE;
+// The style, the script and the licences of the libraries in it, as bytes (src/report/web).
+extern const char REPORT_PAGE_CSS[], REPORT_PAGE_JS[], REPORT_LICENCES[];
+extern const size_t REPORT_PAGE_CSS_SIZE, REPORT_PAGE_JS_SIZE, REPORT_LICENCES_SIZE;
 
 #endif

@@ -17,7 +17,17 @@ void report_run_free(report_run *run)
     for (size_t i = 0; i < run->n_levels; i++) psi_array_free(ctx, run->levels[i]);
     base_free(ctx, run->levels);
     base_free(ctx, run->level_clusters);
-    psi_run_steps_free(ctx, run->steps);
+    if (run->exact) {
+        base_free(ctx, run->steps);
+    } else {
+        psi_run_steps_free(ctx, run->steps);
+    }
+    for (size_t a = 0; run->action_names && a < run->n_actions; a++) {
+        base_free(ctx, run->action_names[a]);
+    }
+    base_free(ctx, run->action_names);
+    psi_quotient_free(ctx, run->exact);
+    psi_array_free(ctx, run->confidence);
     if (!run->finished) base_free(ctx, run->labels);
     psi_run_result_free(ctx, run->result);
     psi_mdp_free(ctx, run->counted);
@@ -37,6 +47,30 @@ static bool is_there(psi_ctx *ctx, const char *folder, const char *name, psi_sta
 const json_t *report_run_get(const report_run *run, const char *object, const char *member)
 {
     return json_object_get(json_object_get(run->manifest, object), member);
+}
+
+size_t report_run_n_doubts(const report_run *run)
+{
+    return json_array_size(report_run_get(run, "result", "doubts"));
+}
+
+bool report_run_doubt(const report_run *run, size_t i, report_doubt *out)
+{
+    static const char *const kinds[] = {"pair", "untried", "rare", "past"};
+    const json_t *doubt = json_array_get(report_run_get(run, "result", "doubts"), i);
+    const char *kind = json_string_value(json_object_get(doubt, "kind"));
+    const json_int_t state = json_integer_value(json_object_get(doubt, "state")),
+                     other = json_integer_value(json_object_get(doubt, "other"));
+    *out = (report_doubt){.nats = json_number_value(json_object_get(doubt, "nats"))};
+    for (size_t k = 0; kind && k < sizeof kinds / sizeof kinds[0]; k++) {
+        if (strcmp(kind, kinds[k]) == 0) out->kind = kinds[k];
+    }
+    if (!out->kind || state < 0 || (size_t)state >= run->n_latent) return false;
+    const size_t most = strcmp(out->kind, "pair") == 0 ? run->n_latent : run->n_actions;
+    if (strcmp(out->kind, "past") != 0 && (other < 0 || (size_t)other >= most)) return false;
+    out->state = (size_t)state;
+    out->other = other < 0 ? 0 : (size_t)other;
+    return true;
 }
 
 const json_t *report_run_timing(const report_run *run, const char *member)
@@ -129,6 +163,34 @@ done:
     return status;
 }
 
+// How sure every label is, by methods that say so.
+static psi_status load_confidence(report_run *run)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    psi_shape shape;
+    void *values = NULL;
+    const bool there = is_there(run->ctx, run->folder, "confidence.npy", &status);
+    if (status != PSI_OK || !there) return status;
+    TRY(base_join(run->ctx, run->folder, "confidence.npy", &path));
+    TRY(psi_array_load(run->ctx, path, NULL, PSI_FLOAT32, &shape, &values));
+    bool fits = shape.rank == 1 && shape.dim[0] == run->n_observations;
+    for (size_t i = 0; fits && i < run->n_observations; i++) {
+        const float sure = ((const float *)values)[i];
+        fits = sure >= 0.0f && sure <= 1.0f;
+    }
+    if (!fits) {
+        status = FAIL(run->ctx, PSI_EDATA, "%s does not have a probability for each label", path);
+        goto done;
+    }
+    run->confidence = values;
+    values = NULL;
+done:
+    psi_array_free(run->ctx, values);
+    base_free(run->ctx, path);
+    return status;
+}
+
 static psi_status load_finished(report_run *run)
 {
     psi_status status = PSI_OK;
@@ -142,6 +204,7 @@ static psi_status load_finished(report_run *run)
     run->labels = result->labels;
     run->model = result->model;
     run->finished = true;
+    TRY(load_confidence(run));
     TRY(psi_run_steps(run->ctx, run->folder, &run->n_steps, &run->steps));
     TRY(load_levels(run, run->folder));
 done:

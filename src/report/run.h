@@ -17,11 +17,14 @@ typedef struct report_run {
     size_t *level_clusters;  // (n_levels) largest label + 1
 
     size_t n_observations, n_latent, n_actions; // n_actions is 0 while nothing tells it
+    char **action_names; // (n_actions) hostile words; NULL: actions are numbers
     bool has_terminal;
     double gamma;
-    int32_t *labels;        // (n_observations) final, or of the last refinement
-    psi_run_result *result; // of a finished run
-    const psi_mdp *model;   // result's, or counted from the data; NULL if neither is there
+    int32_t *labels;            // (n_observations) final, or of the last refinement
+    float *confidence;          // (n_observations) in every label, 0 … 1; NULL: nothing says
+    psi_run_result *result;     // of a finished run
+    psi_quotient_result *exact; // of a model that was folded exactly: no run, and nothing to doubt
+    const psi_mdp *model;       // result's, or counted from the data; NULL if neither is there
     psi_mdp *counted;
 } report_run;
 
@@ -35,6 +38,17 @@ const char *report_run_data_path(const report_run *run);
 
 // A member of the manifest's object ("options", "result", …), or NULL.
 const json_t *report_run_get(const report_run *run, const char *object, const char *member);
+
+// What the verdict leaves open, as far as the manifest has it as data.
+typedef struct report_doubt {
+    const char *kind; // "pair", "untried", "rare" or "past"
+    size_t state;
+    size_t other; // another latent state, or an action
+    double nats;
+} report_doubt;
+// Doubt i; false beyond the last, and for those that make no sense.
+bool report_run_doubt(const report_run *run, size_t i, report_doubt *out);
+size_t report_run_n_doubts(const report_run *run);
 
 // "seconds" or "finished", wherever the manifest has them; or NULL.
 const json_t *report_run_timing(const report_run *run, const char *member);

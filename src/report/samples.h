@@ -32,11 +32,29 @@ psi_status report_samples_new(psi_ctx *ctx, const psi_trajectories *data, const 
                               size_t n_latent, uint64_t seed, report_samples **out);
 void report_samples_free(report_samples *samples);
 
+// Room for other rows of the same data, shown in the same way: none are chosen yet.
+psi_status report_samples_like(const report_samples *like, size_t per_state, report_samples **out);
+
+// Fills rows at random, by seed and stream.
+psi_status report_samples_choose(report_samples *samples, const int32_t *labels, uint64_t seed,
+                                 uint32_t stream);
+
+// Reads what is shown of rows that were chosen: nothing for images, which are read when drawn.
+psi_status report_samples_load(report_samples *samples);
+
 // Number i of an observation, whatever its type.
 double report_number(psi_dtype dtype, const void *row, size_t i);
 
 // One observation in words: "3 x 28 x 28 bytes, shown as images".
 void report_samples_describe(const report_samples *samples, report_text *text);
+
+// One image on a sheet: its planes side by side, every shrink × shrink pixels averaged.
+typedef struct report_frame {
+    size_t width, height;
+} report_frame;
+report_frame report_samples_frame(const report_samples *samples, size_t shrink);
+void report_samples_paint(const report_samples *samples, const uint8_t *image, size_t shrink,
+                          size_t sheet_width, uint8_t *to);
 
 // How the samples of all latent states are drawn, chosen so that they stay below a number of bytes.
 typedef struct report_drawing {

@@ -20,7 +20,8 @@ static void put_claims(report_text *html, const json_t *results)
     const size_t n = base_min(json_array_size(claims), MAX_ENTRIES);
     if (n == 0) return;
     report_put(html,
-               "<div class=\"wide\"><table><thead><tr><th>claim</th><th>paper</th><th>here</th>"
+               "<div class=\"wide\" role=\"region\" tabindex=\"0\" "
+               "aria-label=\"Claims\"><table><thead><tr><th>claim</th><th>paper</th><th>here</th>"
                "<th>holds</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < n; i++) {
         const json_t *claim = json_array_get(claims, i), *holds = json_object_get(claim, "holds");

@@ -74,6 +74,19 @@ void report_escape(report_text *text, const char *words)
     }
 }
 
+void report_json_words(report_text *text, const char *words)
+{
+    report_put(text, "\"");
+    for (const char *c = words; *c; c++) {
+        if ((unsigned char)*c < 0x20 || strchr("\"\\<>&'\x7f", *c)) {
+            report_putf(text, "\\u%04x", (unsigned char)*c);
+        } else {
+            report_put_bytes(text, c, 1);
+        }
+    }
+    report_put(text, "\"");
+}
+
 void report_base64(report_text *text, const void *bytes, size_t size)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

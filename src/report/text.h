@@ -27,6 +27,9 @@ void report_put_bytes(report_text *text, const char *bytes, size_t size);
 // characters lose their meaning.
 void report_escape(report_text *text, const char *words);
 
+// … and as a quoted string of JSON that stands in a script element: nothing in it can end that.
+void report_json_words(report_text *text, const char *words);
+
 void report_base64(report_text *text, const void *bytes, size_t size);
 
 // 1460000 as "1,460,000", and a duration as "2 min 5 s".

@@ -114,7 +114,7 @@ psi_status test_truth_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *n
     TRY(latent_model(ctx, data, &paths, &found->model));
     TRY(psi_certify(ctx, found->model, 0.5, &paths, 0.5, 0.5, &found->certificate));
     TRY(psi_run_new(ctx, folder, true, &run));
-    TRY(cluster_run_start(run, data, &options));
+    TRY(cluster_folder_begin(run));
     // a clustering keeps its trunk there while it works; here it is the network itself
     TRY(cluster_folder_result(run, "trunk.safetensors", &trunk));
     TRY(psi_net_save(ctx, found->representation, trunk));

@@ -1,0 +1,176 @@
+"""Pages of every kind of run, and a real browser to look at them with: what the tests share."""
+
+import atexit
+import base64
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+PSIFOLD = os.environ["PSIFOLD"]
+MAKE_RUN = os.environ["MAKE_RUN"]
+TRUTH_RUN = os.environ["TRUTH_RUN"]
+SCREENSHOTS = pathlib.Path(os.environ["SCREENSHOTS"])
+DESKTOP, PHONE = (1280, 900), (390, 844)
+
+# An action and a reward whose names would be scripts, were they anything but names.
+HOSTILE = """@type: MDP
+@parameters
+
+@reward_models
+<script>alert(1)</script>
+@nr_states
+3
+@nr_choices
+4
+@model
+state 0 [0] init
+\taction <img/src=x/onerror=alert(2)> [0]
+\t\t1 : 0.5
+\t\t2 : 0.5
+\taction b"onclick=alert(3) [1]
+\t\t0 : 1
+state 1 [0] </script><script>alert(4)</script>
+\taction <img/src=x/onerror=alert(2)> [1]
+\t\t2 : 1
+state 2 [0]
+\taction <img/src=x/onerror=alert(2)> [0]
+\t\t2 : 1
+"""
+
+
+def psifold(*arguments):
+    subprocess.run([PSIFOLD, *map(str, arguments)], check=True, capture_output=True, timeout=500)
+
+
+def interrupt(run, to, refinements):
+    """A run as it looked after some refinements, with a few labels still wrong."""
+    shutil.copytree(run, to)
+    for name in ("latent.npz", "clusters.npy", "representation.safetensors", "confidence.npy"):
+        (to / name).unlink(missing_ok=True)
+    for level in to.glob("clusters-*.npy"):
+        if int(level.stem.split("-")[1]) > refinements:
+            level.unlink()
+    labels = to / f"clusters-{refinements:02}.npy"
+    content = bytearray(labels.read_bytes())
+    for at in range(1024, len(content) - 4, 4 * 501):
+        if content[at:at + 4] != bytes(4):  # the end of an episode stays one
+            content[at:at + 4] = (1).to_bytes(4, "little")
+    labels.write_bytes(content)
+
+
+def doubt(run, to):
+    """A run whose verdict leaves something open."""
+    shutil.copytree(run, to)
+    manifest = json.loads((to / "manifest.json").read_text())
+    manifest["result"].update(
+        verdict="undetermined", verdict_sentence="undetermined: the data leave something open",
+        doubts=[{"kind": "pair", "state": 1, "other": 2, "nats": 1.5, "visits": 3},
+                {"kind": "untried", "state": 3, "other": 0, "nats": None, "visits": 0}],
+        advice=["latent states 1 and 2 are only 1.5 nats apart: collect more of both",
+                "action 0 was never taken in latent state 3: try it there"])
+    (to / "manifest.json").write_text(json.dumps(manifest))
+
+
+def make_runs(at):
+    few = ("--trunk-steps", 60, "--head-steps", 60, "--representation-steps", 60,
+           "--max-rounds", 1, "--max-refinements", 6, "--quiet")
+    psifold("generate", "column-world", "--episodes", 300, "-o", at / "columns", "--quiet")
+    psifold("generate", "point-column-world", "--episodes", 150, "-o", at / "points", "--quiet")
+    # one image for each digit: pictures, yet few enough for a table
+    psifold("generate", "combination-lock", "--digits", "drawn", "--digits-per-dial", 4,
+            "--images-per-digit", 1, "--episodes", 300, "-o", at / "lock", "--quiet")
+    psifold("cluster", at / "columns", "-o", at / "columns-run", "--quiet")
+    psifold("cluster", at / "points", "-o", at / "points-run", *few)
+    psifold("cluster", at / "lock", "-o", at / "lock-run", "--quiet")
+    interrupt(at / "lock-run", at / "interrupted-run", 3)
+    doubt(at / "columns-run", at / "doubtful-run")
+    for name, size in (("many", ["2000"]), ("vectors", ["8", "24"])):
+        (at / name).mkdir()
+        subprocess.run([MAKE_RUN, at / name, *size], check=True)
+        (at / name / "run").rename(at / f"{name}-run")
+    psifold("export", at / "lock-run", "--drn", at / "lock.drn")
+    (at / "hostile.drn").write_text(HOSTILE)
+
+
+@functools.cache
+def pages():
+    """Name → page; made once, gone when the tests are over."""
+    at = pathlib.Path(tempfile.mkdtemp(prefix="psifold-browser-"))
+    atexit.register(shutil.rmtree, at)
+    SCREENSHOTS.mkdir(exist_ok=True)
+    make_runs(at)
+    made = {}
+    for name in ("columns", "points", "lock", "interrupted", "doubtful", "vectors", "many"):
+        made[name] = at / f"{name}.html"
+        psifold("report", at / f"{name}-run", "-o", made[name], "--figures", at / f"{name}-figures")
+    for name, words in (("compared", (at / "lock-run", at / "interrupted-run")),
+                        ("exact", (at / "lock.drn",)), ("hostile", (at / "hostile.drn",))):
+        made[name] = at / f"{name}.html"
+        psifold("report", *words, "-o", made[name])
+    psifold("reproduce", "column-world", "-o", at / "results")
+    made["study"] = at / "results" / "column-world" / "quick" / "index.html"
+    subprocess.run([TRUTH_RUN, "combination-lock", at / "truth", "cnn", "4", "5",
+                    "digits-per-dial", "3", "images-per-digit", "4"], check=True,
+                   stdout=subprocess.DEVNULL)
+    psifold("reproduce", "transfer", "--run", at / "truth", "--digits", "drawn",
+            "--digits-per-dial", 3, "--seeds", 2, "--episodes", 4, "-o", at / "results")
+    made["transfer"] = at / "results" / "transfer" / "quick" / "index.html"
+    return made
+
+
+class Browser(unittest.TestCase):
+    """A page at a time in headless Chromium."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.pages = pages()
+        cls.folder = cls.pages["columns"].parent
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium")
+        for argument in ("--headless=new", "--disable-gpu", "--hide-scrollbars",
+                         "--disable-dev-shm-usage",
+                         f"--user-data-dir={cls.folder}/profile-{cls.__name__}"):
+            options.add_argument(argument)
+        if os.getuid() == 0:
+            options.add_argument("--no-sandbox")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        cls.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")),
+                                      options=options)
+        cls.addClassCleanup(cls.driver.quit)
+
+    def open(self, name, size=DESKTOP, scheme="light"):
+        self.driver.set_window_size(*size)
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size is PHONE})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        self.driver.get(self.pages[name].as_uri())
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def visible_rows(self):
+        return self.driver.execute_script(
+            "return Array.from(document.querySelectorAll('#states > tbody > tr'))"
+            ".filter(r => r.getClientRects().length).map(r => Number(r.dataset.k))")
+
+    def shoot(self, name):
+        width, height = self.driver.execute_script(
+            "return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]")
+        # a window as high as the page: what is out of sight is not drawn
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {
+            "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}})
+        (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
