@@ -14,16 +14,17 @@ void cli_mark_terminals(const psi_trajectories *data, const psi_run_result *run,
     }
 }
 
-static psi_status ask_network(cli_call *cli, const psi_run_result *run,
-                              const psi_trajectories *data, int32_t *labels)
+// What the run's table or network calls observations that it was not made from.
+static psi_status predict(cli_call *cli, const char *folder, const psi_run_result *run,
+                          const psi_trajectories *data, int32_t *labels)
 {
-    if (!run->representation) {
-        return FAIL(cli->ctx, PSI_EMISSING,
-                    "this run used a table, which knows nothing of other observations");
-    }
-    const psi_status status =
-        psi_clustering_assign(cli->ctx, run->representation, data->observations, labels);
-    if (status == PSI_OK) cli_mark_terminals(data, run, labels);
+    psi_status status = PSI_OK;
+    psi_predictor *predictor = NULL;
+    TRY(psi_predictor_new(cli->ctx, folder, run, &predictor));
+    TRY(psi_predict(cli->ctx, predictor, data->observations, 0.0, labels, NULL));
+    cli_mark_terminals(data, run, labels);
+done:
+    psi_predictor_free(cli->ctx, predictor);
     return status;
 }
 
@@ -48,7 +49,7 @@ psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *da
     if (*own) {
         memcpy(*labels, (*run)->labels, (*data)->n_observations * sizeof **labels);
     } else {
-        status = ask_network(cli, *run, *data, *labels);
+        status = predict(cli, run_folder, *run, *data, *labels);
     }
 done:
     return status;

@@ -290,6 +290,8 @@ PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
 //   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K)
 //   certificate.npz             Definition 2 on held-out episodes, per latent state and action
 //   representation.safetensors  the network, unless a table was used
+//   seen.npz                    what was seen: the distinct observations of a table with their
+//                               labels, or how far the features of a network's reach
 //   trunk.safetensors           the network on whose features refinement worked, likewise
 //   heads-01.safetensors …      per refinement, a linear map from the trunk's features to its
 //                               clusters: what it would call other observations …
@@ -371,6 +373,23 @@ PSI_API void psi_run_steps_free(psi_ctx *ctx, psi_cluster_step *steps);
 // looks. PSI_EMISSING without heads, PSI_ESHAPE for observations of another shape or type.
 PSI_API psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result *run,
                                   const psi_observations *observations, int32_t *labels);
+
+// A run's table or network, ready to be asked again and again; by one thread at a time. The folder
+// is looked at only here; the run must outlive it. *out belongs to the caller.
+typedef struct psi_predictor psi_predictor;
+PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const char *folder, const psi_run_result *run,
+                                     psi_predictor **out);
+PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
+
+// Which latent states observations are: labels (n) and, unless it is NULL, confidence (n), the
+// probability of each label. An observation unlike anything that the run has seen, or whose label
+// is less probable than min_confidence, is −1: a table knows the observations that occurred, a
+// network those whose features are not further out than its own data's. PSI_ESHAPE for observations
+// of another shape or type, PSI_EDATA for those that are no numbers, PSI_EMISSING for a table that
+// an older version made.
+PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
+                               const psi_observations *observations, double min_confidence,
+                               int32_t *labels, float *confidence);
 
 // The latent model of refinement i (from 1), as made from the run's own data. *out belongs to the
 // caller.

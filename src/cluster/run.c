@@ -4,6 +4,7 @@
 
 #include "base/context.h"
 #include "base/file.h"
+#include "cluster/seen.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -151,6 +152,21 @@ static psi_status save_networks(writing *to, const psi_clustering *found)
     if (!found->confidence || found->has_trunk) TRY(add_name(to, "trunk.safetensors"));
 done:
     base_free(to->run->ctx, path);
+    return status;
+}
+
+static psi_status save_seen(writing *to, const psi_trajectories *data, const psi_clustering *found)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = to->run->ctx;
+    char *path = NULL;
+    cluster_seen seen = {0};
+    TRY(path_for(to, "seen.npz", &path));
+    TRY(cluster_seen_find(ctx, data, found, &seen));
+    TRY(cluster_seen_save(ctx, &seen, path));
+done:
+    cluster_seen_free(ctx, &seen);
+    base_free(ctx, path);
     return status;
 }
 
@@ -330,6 +346,7 @@ psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_traject
     TRY(save_latent(&to, clustering->model, clustering->gamma));
     TRY(save_certificate(&to, clustering->certificate));
     TRY(save_networks(&to, clustering));
+    TRY(save_seen(&to, data, clustering));
     TRY(save_manifest(&to, data_path, data, options, clustering));
     TRY(cluster_folder_publish(run));
 done:
