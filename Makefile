@@ -1,5 +1,5 @@
 # A few lines over CMake. `make run` and `make test` set up a fresh Debian machine by themselves.
-.PHONY: run build test test-long survey survey-vectors survey-real lint bench install coverage fuzz clean
+.PHONY: run build test test-long survey survey-vectors survey-real lint bench wheel install coverage fuzz clean
 
 build:
 	@tools/setup build
@@ -34,6 +34,10 @@ lint: build
 bench: build
 	@build/psifold bench all --json
 
+wheel:
+	@tools/setup build
+	@tools/wheel
+
 install: build
 	@cmake --install build
 
@@ -46,4 +50,4 @@ fuzz:
 	@tools/fuzz
 
 clean:
-	rm -rf build build-*
+	rm -rf build build-* dist

@@ -53,6 +53,8 @@ FLAT_API int flat_message_take(flat_session *session, flat_message *out); // 0: 
 FLAT_API size_t flat_steps(flat_session *session, size_t room, psi_cluster_step *out);
 FLAT_API size_t flat_labels(flat_session *session, size_t room, int32_t *out);
 FLAT_API void flat_text_free(char *text);
+// The sizes of the structs that cross the border: progress, message, step, columns, model.
+FLAT_API void flat_sizes(size_t out[5]);
 
 // Says what is wrong, and is the status.
 int flat_fail(flat_session *session, psi_status status, const char *format, ...)

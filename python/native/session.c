@@ -183,3 +183,12 @@ void flat_text_free(char *text)
 {
     free(text);
 }
+
+void flat_sizes(size_t out[5])
+{
+    out[0] = sizeof(flat_progress);
+    out[1] = sizeof(flat_message);
+    out[2] = sizeof(psi_cluster_step);
+    out[3] = sizeof(flat_columns);
+    out[4] = sizeof(flat_model);
+}

@@ -14,8 +14,19 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_size_t
-from ctypes import c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    byref,
+    c_char,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int,
+    c_int32,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+)
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +188,7 @@ def version() -> str:
 
 def status_names() -> list[str]:
     """The names of all statuses, in the order of the one table."""
-    names = []
+    names: list[str] = []
     while True:
         name = lib.psi_status_name(len(names)).decode()
         if name == "PSI_?":
@@ -329,7 +340,7 @@ def _is_cancelled(status: int) -> bool:
     return bool(lib.psi_status_name(status) == b"PSI_ECANCELLED")
 
 
-def _error(status: int, sentence: str) -> PsifoldError:
+def _error(status: int, sentence: str) -> PsifoldError | Interrupted:
     return BY_STATUS[lib.psi_status_name(status).decode()](sentence)
 
 

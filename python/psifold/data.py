@@ -179,7 +179,7 @@ class Trajectories:
     @property
     def observation_dtype(self) -> np.dtype[Any]:
         """The type of an observation's numbers."""
-        return DTYPES[self._columns.dtype]
+        return DTYPES[int(self._columns.dtype)]
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -262,9 +262,7 @@ def read(path: str | os.PathLike[str], *, key: str | None = None) -> Trajectorie
     """Reads a data set: Minari, D4RL or d3rlpy HDF5, or .npz; which of them is seen from its
     content. ``key`` is the entry of a Dict observation."""
     session, out = Session(), c_void_p()
-    session.work(
-        "flat_data_read", encoded(path), None if key is None else key.encode(), byref(out)
-    )
+    session.work("flat_data_read", encoded(path), None if key is None else key.encode(), byref(out))
     return Trajectories._from(Handle(session, out, "flat_data_free"), Path(path).resolve())
 
 

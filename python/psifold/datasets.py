@@ -52,12 +52,12 @@ def observation_space(data: Trajectories) -> gymnasium.Space[Any]:
     dtype, shape = data.observation_dtype, data.observation_shape
     if shape == () and dtype.kind == "i":
         rows = data.observations
-        low = min(int(rows.min()), 0)
-        return gymnasium.spaces.Discrete(int(rows.max()) - low + 1, start=low)
-    low, high = (0, 255) if dtype == np.uint8 else (-np.inf, np.inf)
-    if dtype.kind == "i":
-        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return gymnasium.spaces.Box(low, high, shape, dtype.type)  # type: ignore[arg-type]
+        first = min(int(rows.min()), 0)
+        return gymnasium.spaces.Discrete(int(rows.max()) - first + 1, start=first)
+    if dtype.kind == "f":
+        return gymnasium.spaces.Box(-np.inf, np.inf, shape, dtype.type)
+    bounds = np.iinfo(dtype)
+    return gymnasium.spaces.Box(int(bounds.min), int(bounds.max), shape, dtype.type)
 
 
 def to_minari(data: Trajectories, dataset_id: str) -> minari.MinariDataset:

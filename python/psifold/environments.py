@@ -39,7 +39,9 @@ class _Seer:
         return np.where(strange, before, labels), strange
 
 
-class LatentObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
+class LatentObservation(
+    gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs
+):
     """An environment whose observations are latent states: ``Discrete(K)``.
 
     Where an observation is unlike anything that the run has seen, the latent state stays what it
@@ -60,7 +62,8 @@ class LatentObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
         return super().__new__(cls)
 
     def __init__(self, env: Any, run: Run, *, unknown: Unknown = "hold") -> None:
-        super().__init__(env)
+        gymnasium.utils.RecordConstructorArgs.__init__(self, run=run, unknown=unknown)
+        gymnasium.Wrapper.__init__(self, env)
         self._seer = _Seer(run, env.observation_space, unknown)
         self._last = np.array([self._seer.commonest])
         self.observation_space = Discrete(run.n_states)
@@ -102,7 +105,7 @@ class LatentVectorObservation(gymnasium.vector.VectorWrapper):
         return self._last.copy(), info
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         return self._see(*self.env.reset(seed=seed, options=options))
 

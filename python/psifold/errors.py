@@ -8,7 +8,7 @@ They also are what a Python programmer would catch: a ``ShapeError`` is a ``Valu
 ...     psifold.read("nowhere.npz")
 ... except psifold.FileError as error:
 ...     print(error)
-nowhere.npz: No such file or directory
+nowhere.npz: cannot open: No such file or directory
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class InternalError(PsifoldError, RuntimeError):
     """A defect in psifold."""
 
 
-class Interrupted(PsifoldError, KeyboardInterrupt):
+class Interrupted(KeyboardInterrupt):
     """Ctrl-C. What was found until then is kept.
 
     ``folder`` holds the run as far as it got: ``psifold.cluster(data, output=folder, resume=True)``
@@ -95,7 +95,7 @@ class Interrupted(PsifoldError, KeyboardInterrupt):
 
 
 # The order of PSI_STATUS_TABLE in psifold/base.h; a test holds the two against each other.
-BY_STATUS: dict[str, type[PsifoldError]] = {
+BY_STATUS: dict[str, type[PsifoldError] | type[Interrupted]] = {
     "PSI_EUSAGE": UsageError,
     "PSI_ESHAPE": ShapeError,
     "PSI_EIO": FileError,

@@ -13,7 +13,7 @@ from psifold.progress import Watcher
 from psifold.run import Run, cluster
 
 
-class RewardPredictiveClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class RewardPredictiveClusterer(ClusterMixin, BaseEstimator):
     """Reward-predictive clustering with scikit-learn's conventions.
 
     ``fit`` takes what ``psifold.cluster`` takes: trajectories, not a matrix, since what tells
@@ -56,7 +56,11 @@ class RewardPredictiveClusterer(ClusterMixin, BaseEstimator):  # type: ignore[mi
 
     def fit(self, X: Any, y: Any = None) -> RewardPredictiveClusterer:
         """Clusters trajectories; y is not looked at."""
-        options: dict[str, Any] = dict(self.options or {})
+        options: dict[str, Any] = {
+            "method": self.method,
+            "approximator": self.approximator,
+            **(self.options or {}),
+        }
         if self.max_latent_states is not None:
             options["max_latent_states"] = self.max_latent_states
         self.run_ = cluster(
@@ -65,8 +69,6 @@ class RewardPredictiveClusterer(ClusterMixin, BaseEstimator):  # type: ignore[mi
             threads=self.threads,
             key=self.key,
             progress=self.progress,
-            method=self.method,
-            approximator=self.approximator,
             **options,
         )
         self.labels_ = self.run_.labels

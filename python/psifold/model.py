@@ -69,7 +69,7 @@ class Model:
     >>> import psifold
     >>> run = psifold.cluster(psifold.generate("column-world", episodes=300))
     >>> run.model
-    <psifold.Model: 4 states, 4 actions, 24 transitions>
+    <psifold.Model: 4 states, 4 actions, 12 transitions>
     >>> float(run.model.M[0].sum())  # the terminal state has no successor
     3.0
     """
@@ -147,8 +147,10 @@ class Model:
 
     def __iter__(self) -> Iterator[tuple[int, int, int, float, float]]:
         """(state, action, next state, probability, reward) of every transition."""
-        rows = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets.astype(np.int64)))
-        for row, after, p in zip(rows.tolist(), self.next.tolist(), self.probability.tolist()):
+        bounds = self.offsets.astype(np.int64)
+        rows = np.repeat(np.arange(len(bounds) - 1), bounds[1:] - bounds[:-1]).tolist()
+        entries = zip(rows, self.next.tolist(), self.probability.tolist(), strict=True)
+        for row, after, p in entries:
             state, action = divmod(row, self.n_actions)
             yield state, action, after, p, float(self.reward[state, action])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Progress:
 #: ``True`` draws a bar, ``False`` nothing, ``None`` a bar where a person looks on: a terminal, or a
 #: notebook. A function is called about ten times a second, in the thread that asked; what it raises
 #: stops the work.
-Watcher = Union[bool, None, Callable[[Progress], object]]
+Watcher = bool | None | Callable[[Progress], object]
 
 
 def somebody_looks_on() -> bool:

@@ -24,7 +24,7 @@ class Mlp(nn.Module):
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__()
         width = int(np.prod(spec["input"]))
-        self.layers = []
+        self.layers: list[nn.Module] = []
         for i, units in enumerate(spec["hidden"]):
             layer = nn.Linear(width, units)
             self.add_module(f"fc{i + 1}", layer)
@@ -44,7 +44,7 @@ class Cnn(nn.Module):
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__()
         channels, height, width = spec["input"]
-        self.layers = []
+        self.layers: list[tuple[nn.Module, nn.Module]] = []
         while len(self.layers) < 2 or max(height, width) > LARGEST_MAP:
             wider = CHANNELS[min(len(self.layers), len(CHANNELS) - 1)]
             conv = nn.Conv2d(channels, wider, 3, 2, 1, bias=False)
@@ -68,7 +68,7 @@ def resnet18(spec: dict[str, Any]) -> nn.Module:
 
     net = torchvision.models.resnet18()
     net.conv1 = nn.Conv2d(spec["input"][0], 64, 7, 2, 3, bias=False)
-    return net  # type: ignore[no-any-return]
+    return net
 
 
 class Representation(nn.Module):
@@ -129,7 +129,7 @@ def to_torch(run: Run) -> Representation:
     values = {}
     for index, tensor in enumerate(spec.pop("tensors")):
         array = np.empty(tensor["shape"], np.float32)
-        session.call("flat_run_tensor", pointer, index, cast(address(array), POINTER(c_float)))
+        session.call("flat_run_tensor", pointer, index, cast(address(array) or 0, POINTER(c_float)))
         name = tensor["name"]
         values[name if name.startswith("head.") else f"trunk.{name}"] = torch.from_numpy(array)
     known = module.state_dict()
@@ -137,4 +137,5 @@ def to_torch(run: Run) -> Representation:
     missing, unexpected = module.load_state_dict(shaped, strict=False)
     left = [name for name in missing if "num_batches" not in name and "." in name]
     assert not left and not unexpected, f"{left} are not in the run's network"
-    return module.eval()
+    module.eval()
+    return module

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from psifold._native import Handle, Session, address, encoded, lib, view
 from psifold.data import Data, Trajectories, as_trajectories, describe, plain_array, read
-from psifold.errors import Interrupted, MissingError, PsifoldError, ShapeError, UsageError
+from psifold.errors import Interrupted, MissingError, PsifoldError, UsageError
 from psifold.model import Model, Plan
 from psifold.progress import Watcher, watcher
 
@@ -284,8 +284,8 @@ class Run:
 
         >>> import numpy as np, psifold
         >>> run = psifold.cluster(psifold.generate("column-world", episodes=300))
-        >>> run.predict(np.array([0, 4, 999], np.int32), return_confidence=True)[0][2]
-        np.int32(-1)
+        >>> run.predict(np.array([0, 4, 999])).tolist()
+        [1, 1, -1]
         """
         rows = plain_array("observations", observations)
         columns = describe(rows)
@@ -314,7 +314,9 @@ class Run:
         """How often episodes of its data begin in each latent state, as shares."""
         data = self.data
         if data is None:
-            raise MissingError(f"the data of {self.folder} are not there to say where episodes begin")
+            raise MissingError(
+                f"the data of {self.folder} are not there to say where episodes begin"
+            )
         firsts = data.episode_offsets[:-1].astype(np.int64) + np.arange(data.n_episodes)
         labels = self.labels[firsts]
         counts = np.bincount(labels[labels >= 0], minlength=self.n_states).astype(float)
@@ -400,5 +402,9 @@ class Run:
             'style="width: 100%; height: 600px; border: 1px solid #8888"></iframe>'
         )
 
+    def __deepcopy__(self, memo: Any) -> Run:
+        return self  # nothing in it ever changes
+
     def __reduce__(self) -> Any:
-        raise ShapeError("a run is a folder: save() it, and load() it elsewhere")
+        """Another process of this machine reads the folder, which must still be there."""
+        return load, (str(self.folder.resolve()),)
