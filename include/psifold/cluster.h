@@ -384,9 +384,9 @@ PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
 // Which latent states observations are: labels (n) and, unless it is NULL, confidence (n), the
 // probability of each label. An observation unlike anything that the run has seen, or whose label
 // is less probable than min_confidence, is −1: a table knows the observations that occurred, a
-// network those whose features are not further out than its own data's. PSI_ESHAPE for observations
-// of another shape or type, PSI_EDATA for those that are no numbers, PSI_EMISSING for a table that
-// an older version made.
+// network those whose features are as near to their latent state's as those of its own data.
+// PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no numbers,
+// PSI_EMISSING for a table that an older version made.
 PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
                                const psi_observations *observations, double min_confidence,
                                int32_t *labels, float *confidence);

@@ -132,7 +132,8 @@ static psi_status ask_network(psi_ctx *ctx, psi_predictor *p, cluster_inputs *in
             return FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is no number",
                         (unsigned long long)p->rows[i]);
         if (p->seen.width > 0 &&
-            !(cluster_seen_distance(&p->seen, p->features + i * width) <= SLACK * p->seen.reach)) {
+            !(cluster_seen_distance(&p->seen, labels[i], p->features + i * width) <=
+              SLACK * p->seen.reach)) {
             labels[i] = -1;
             confidence[i] = 0.0f;
         }

@@ -163,7 +163,7 @@ static psi_status save_seen(writing *to, const psi_trajectories *data, const psi
     cluster_seen seen = {0};
     TRY(path_for(to, "seen.npz", &path));
     TRY(cluster_seen_find(ctx, data, found, &seen));
-    TRY(cluster_seen_save(ctx, &seen, path));
+    TRY(cluster_seen_save(ctx, &seen, found->n_latent, path));
 done:
     cluster_seen_free(ctx, &seen);
     base_free(ctx, path);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum { BLOCK = 4096, BATCH = 256 };
-enum { LOOKED_AT = 2048 }; // observations whose features are measured: a second at most
+enum { LOOKED_AT = 4096 }; // observations whose features are measured: a second or two
 
 // A feature that hardly varies is measured in this share of what features usually vary by: one that
 // was always 0 and is not any more tells most, and must not tell everything.
@@ -21,7 +21,7 @@ void cluster_seen_free(psi_ctx *ctx, cluster_seen *seen)
     cluster_distinct_free(ctx, &seen->observations);
     base_free(ctx, seen->labels);
     base_free(ctx, seen->confidence);
-    base_free(ctx, seen->mean);
+    base_free(ctx, seen->centre);
     base_free(ctx, seen->scale);
     *seen = (cluster_seen){0};
 }
@@ -120,65 +120,124 @@ done:
 
 // ---- features -----------------------------------------------------------------------------------
 
-float cluster_seen_distance(const cluster_seen *seen, const float *features)
+float cluster_seen_distance(const cluster_seen *seen, int32_t label, const float *features)
 {
+    const float *centre = seen->centre + (size_t)label * seen->width;
     double sum = 0.0;
+    if (isnan(centre[0])) return 0.0f;
     for (size_t d = 0; d < seen->width; d++) {
-        const double z = ((double)features[d] - (double)seen->mean[d]) * (double)seen->scale[d];
+        const double z = ((double)features[d] - (double)centre[d]) * (double)seen->scale[d];
         sum += z * z;
     }
     return (float)sqrt(sum / (double)seen->width);
 }
 
-static void measure(cluster_seen *seen, size_t n, const float *features)
+// Where the features of each latent state are, and how they scatter around there.
+static psi_status measure(psi_ctx *ctx, cluster_seen *seen, size_t n_latent, size_t n,
+                          const int32_t *labels, const float *features)
 {
+    psi_status status = PSI_OK;
     const size_t width = seen->width;
-    double usual = 0.0;
-    for (size_t d = 0; d < width; d++) {
-        double sum = 0.0, square = 0.0;
-        for (size_t i = 0; i < n; i++) sum += (double)features[i * width + d];
-        for (size_t i = 0; i < n; i++) {
-            const double x = (double)features[i * width + d] - sum / (double)n;
-            square += x * x;
-        }
-        seen->mean[d] = (float)(sum / (double)n);
-        seen->scale[d] = (float)sqrt(square / (double)n); // the deviation, until all are known
-        usual += square / (double)n / (double)width;
+    double *count = NULL, *sum = NULL, *square = NULL, usual = 0.0;
+    TRY(base_alloc_zero(ctx, n_latent, sizeof *count, &count));
+    TRY(base_alloc_zero(ctx, n_latent, width * sizeof *sum, &sum));
+    TRY(base_alloc_zero(ctx, width, sizeof *square, &square));
+    for (size_t i = 0; i < n; i++) {
+        count[labels[i]]++;
+        double *of = sum + (size_t)labels[i] * width;
+        for (size_t d = 0; d < width; d++) of[d] += (double)features[i * width + d];
     }
-    usual = sqrt(usual);
+    for (size_t k = 0; k < n_latent; k++) {
+        for (size_t d = 0; d < width; d++) {
+            seen->centre[k * width + d] =
+                count[k] > 0.0 ? (float)(sum[k * width + d] / count[k]) : NAN;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        const float *centre = seen->centre + (size_t)labels[i] * width;
+        for (size_t d = 0; d < width; d++) {
+            const double x = (double)features[i * width + d] - (double)centre[d];
+            square[d] += x * x / (double)n;
+            usual += x * x / (double)(n * width);
+        }
+    }
     for (size_t d = 0; d < width; d++) {
-        const double deviation = fmax((double)seen->scale[d], LEAST_SCALE * usual);
+        const double deviation = fmax(sqrt(square[d]), LEAST_SCALE * sqrt(usual));
         seen->scale[d] = deviation > 0.0 ? (float)(1.0 / deviation) : 0.0f;
     }
     for (size_t i = 0; i < n; i++) {
-        seen->reach = fmaxf(seen->reach, cluster_seen_distance(seen, features + i * width));
+        // seen from a centre that was found without it
+        const double of = count[labels[i]], apart = of > 1.0 ? of / (of - 1.0) : 1.0;
+        const float distance = cluster_seen_distance(seen, labels[i], features + i * width);
+        seen->reach = fmaxf(seen->reach, (float)apart * distance);
     }
+done:
+    base_free(ctx, square);
+    base_free(ctx, sum);
+    base_free(ctx, count);
+    return status;
 }
 
-static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, const psi_net *net,
-                                cluster_seen *out)
+// Rows of every latent state, as many of each as there is time for, evenly from all of its own.
+static psi_status choose_rows(psi_ctx *ctx, const psi_clustering *found, uint64_t *rows, size_t *n)
 {
     psi_status status = PSI_OK;
+    const size_t each = base_max(LOOKED_AT / base_max(found->n_latent, 1), 1);
+    size_t *total = NULL, *passed = NULL;
+    TRY(base_alloc_zero(ctx, found->n_latent, sizeof *total, &total));
+    TRY(base_alloc_zero(ctx, found->n_latent, sizeof *passed, &passed));
+    for (size_t i = 0; i < found->n_observations; i++) {
+        if (found->labels[i] >= 0) total[found->labels[i]]++;
+    }
+    *n = 0;
+    for (size_t i = 0; i < found->n_observations && *n < LOOKED_AT; i++) {
+        const int32_t k = found->labels[i];
+        if (k < 0) continue;
+        const size_t stride = (total[k] + each - 1) / each;
+        if (passed[k]++ % stride == 0) rows[(*n)++] = i;
+    }
+done:
+    base_free(ctx, passed);
+    base_free(ctx, total);
+    return status;
+}
+
+static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data,
+                                const psi_clustering *found, cluster_seen *out)
+{
+    psi_status status = PSI_OK;
+    const psi_net *net = found->representation;
+    const size_t k = found->n_latent;
     cluster_inputs inputs = {0};
     psi_work *work = NULL;
     uint64_t *rows = NULL;
-    float *features = NULL;
-    size_t n = 0;
-    const size_t looked_at = base_min(data->n_observations, LOOKED_AT);
+    float *features = NULL, *logits = NULL;
+    int32_t *labels = NULL;
+    size_t n;
     out->width = psi_net_n_features(net);
-    TRY(base_alloc(ctx, out->width, sizeof *out->mean, &out->mean));
+    TRY(base_alloc(ctx, k, out->width * sizeof *out->centre, &out->centre));
     TRY(base_alloc(ctx, out->width, sizeof *out->scale, &out->scale));
-    TRY(base_alloc(ctx, looked_at, sizeof *rows, &rows));
-    TRY(base_alloc(ctx, looked_at, out->width * sizeof *features, &features));
-    for (size_t i = 0; i < looked_at; i++) rows[n++] = i * data->n_observations / looked_at;
+    TRY(base_alloc(ctx, LOOKED_AT, sizeof *rows, &rows));
+    TRY(choose_rows(ctx, found, rows, &n));
+    TRY(base_alloc(ctx, n, out->width * sizeof *features, &features));
+    TRY(base_alloc(ctx, n, k * sizeof *logits, &logits));
+    TRY(base_alloc(ctx, n, sizeof *labels, &labels));
     TRY(cluster_inputs_new(ctx, data->observations, psi_net_spec_of(net)->input.rank == 1,
                            &inputs));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
                      &work));
     const psi_batch_source source = {&inputs, cluster_inputs_gather};
-    TRY(psi_net_predict_all(ctx, net, work, &source, rows, n, NULL, features, NULL));
-    measure(out, n, features);
+    TRY(psi_net_predict_all(ctx, net, work, &source, rows, n, NULL, features, logits));
+    for (size_t i = 0; i < n; i++) { // what the network calls them, as it will those to come
+        labels[i] = 0;
+        for (size_t c = 1; c < k; c++) {
+            if (logits[i * k + c] > logits[i * k + (size_t)labels[i]]) labels[i] = (int32_t)c;
+        }
+    }
+    TRY(measure(ctx, out, k, n, labels, features));
 done:
+    base_free(ctx, labels);
+    base_free(ctx, logits);
     base_free(ctx, features);
     base_free(ctx, rows);
     psi_work_free(ctx, work);
@@ -190,16 +249,16 @@ psi_status cluster_seen_find(psi_ctx *ctx, const psi_trajectories *data,
                              const psi_clustering *found, cluster_seen *out)
 {
     *out = (cluster_seen){0};
-    const psi_status status = found->representation
-                                  ? find_features(ctx, data, found->representation, out)
-                                  : find_distinct(ctx, data, found, out);
+    const psi_status status = found->representation ? find_features(ctx, data, found, out)
+                                                    : find_distinct(ctx, data, found, out);
     if (status != PSI_OK) cluster_seen_free(ctx, out);
     return status;
 }
 
 // ---- the file -----------------------------------------------------------------------------------
 
-psi_status cluster_seen_save(psi_ctx *ctx, const cluster_seen *seen, const char *path)
+psi_status cluster_seen_save(psi_ctx *ctx, const cluster_seen *seen, size_t n_latent,
+                             const char *path)
 {
     const size_t n = seen->observations.n;
     int64_t shape[PSI_MAX_RANK];
@@ -213,9 +272,10 @@ psi_status cluster_seen_save(psi_ctx *ctx, const cluster_seen *seen, const char 
                                {"confidence", PSI_FLOAT32, {1, {n}}, seen->confidence},
                                {"shape", PSI_INT64, {1, {seen->shape.rank}}, shape},
                                {"dtype", PSI_INT64, {0, {0}}, &dtype}};
-    const psi_array network[] = {{"mean", PSI_FLOAT32, {1, {seen->width}}, seen->mean},
-                                 {"scale", PSI_FLOAT32, {1, {seen->width}}, seen->scale},
-                                 {"reach", PSI_FLOAT32, {0, {0}}, &seen->reach}};
+    const psi_array network[] = {
+        {"centre", PSI_FLOAT32, {2, {n_latent, seen->width}}, seen->centre},
+        {"scale", PSI_FLOAT32, {1, {seen->width}}, seen->scale},
+        {"reach", PSI_FLOAT32, {0, {0}}, &seen->reach}};
     return seen->width > 0 ? psi_arrays_save(ctx, path, network, 3)
                            : psi_arrays_save(ctx, path, table, 5);
 }
@@ -239,11 +299,12 @@ static psi_status load(psi_ctx *ctx, const char *path, const char *name, psi_dty
     return PSI_OK;
 }
 
-static psi_status load_network(psi_ctx *ctx, const char *path, size_t width, cluster_seen *out)
+static psi_status load_network(psi_ctx *ctx, const char *path, size_t n_latent, size_t width,
+                               cluster_seen *out)
 {
     psi_status status = PSI_OK;
     float *reach = NULL;
-    TRY(load(ctx, path, "mean", PSI_FLOAT32, width, NULL, &out->mean));
+    TRY(load(ctx, path, "centre", PSI_FLOAT32, n_latent * width, NULL, &out->centre));
     TRY(load(ctx, path, "scale", PSI_FLOAT32, width, NULL, &out->scale));
     TRY(load(ctx, path, "reach", PSI_FLOAT32, 1, NULL, &reach));
     out->width = width;
@@ -310,7 +371,7 @@ psi_status cluster_seen_load(psi_ctx *ctx, const char *folder, const psi_run_res
     TRY(base_join(ctx, folder, "seen.npz", &path));
     if (access(path, F_OK) == 0) {
         const psi_net *net = run->representation;
-        TRY(net ? load_network(ctx, path, psi_net_n_features(net), out)
+        TRY(net ? load_network(ctx, path, run->n_latent, psi_net_n_features(net), out)
                 : load_table(ctx, path, run->n_latent, out));
     }
 done:

@@ -46,6 +46,8 @@ with open("/proc/self/maps") as file:
     loaded = {line.split()[-1] for line in file if ".so" in line}
 own = [path for path in loaded if "psifold.libs" in path or "libpsifold" in path]
 assert len(own) > 10, own
+# the interpreter's own modules (ssl, bz2, lzma, ctypes) have brought these
+COMMON += ("libcrypto.so", "libssl.so", "libbz2.so", "liblzma.so", "libffi.so")
 interpreter = {os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
 names = {os.path.basename(path).split("-")[0] for path in own}
 outside = [
