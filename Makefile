@@ -1,5 +1,5 @@
 # A few lines over CMake. `make run` and `make test` set up a fresh Debian machine by themselves.
-.PHONY: run build test test-long survey survey-vectors survey-real lint bench wheel install coverage fuzz clean
+.PHONY: run build test test-long survey survey-vectors survey-real lint bench wheel install coverage fuzz docs abi deb hooks clean
 
 build:
 	@tools/setup build
@@ -11,11 +11,11 @@ run: build
 	@tools/run
 
 test: build
-	@tools/setup test
+	@tools/setup test docs package
 	@tools/test
 
 test-long: build
-	@tools/setup test
+	@tools/setup test docs package
 	@tools/test long
 
 survey: build
@@ -48,6 +48,22 @@ coverage:
 fuzz:
 	@tools/setup build lint
 	@tools/fuzz
+
+docs:
+	@tools/setup docs
+	@tools/docs
+
+abi: build
+	@tools/setup docs
+	@tools/abi
+
+deb: build
+	@tools/setup package
+	@cpack --config build/CPackConfig.cmake -B build/packages
+	@ls build/packages/*.deb
+
+hooks:
+	@git config core.hooksPath tools/hooks
 
 clean:
 	rm -rf build build-* dist

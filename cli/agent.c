@@ -1,7 +1,6 @@
 // psifold agent: an agent learns a built-in task, once per seed.
 #include "cli/commands.h"
 #include "cli/task.h"
-#include "cli/trial.h"
 
 #include "base/file.h"
 
@@ -9,30 +8,40 @@
 #include <string.h>
 
 typedef struct agent_call {
-    const char *kind, *net, *view, *loss, *run, *start, *truth_of, *output;
+    const char *run, *start, *truth_of, *output;
     size_t episodes, seeds, evaluation;
     bool wide;
-    cli_task of_task;
-    psi_agent_options options; // as chosen on the command line
+    cli_task task;
+    psi_agent_options options;
 } agent_call;
 
-static psi_status choose_options(cli_call *cli, agent_call *call)
+// What the command adds to the options of agents (src/agent/options.c) and of tasks.
+#define FIELD(name) OPTION_FIELD(agent_call, name)
+static const psi_option OPTIONS[] = {
+    {"run", 0, PSI_OPTION_TEXT, FIELD(run), "RUN", NULL, NULL, PSI_OPTION_MAIN,
+     "run folder of psifold cluster; for reward-predictive and planner"},
+    {"truth-of", 0, PSI_OPTION_TEXT, FIELD(truth_of), "PRESET", NULL, NULL, PSI_OPTION_MORE,
+     "view truth: the latent states of this variant of the task"},
+    {"start-from", 0, PSI_OPTION_TEXT, FIELD(start), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "pretrained: the Q-network to start from; without it, the task's first preset is learnt"},
+    {"episodes", 0, PSI_OPTION_SIZE, FIELD(episodes), "N", "100", "[1,", PSI_OPTION_MAIN,
+     "of learning"},
+    {"seeds", 0, PSI_OPTION_SIZE, FIELD(seeds), "N", "1", "[1,", PSI_OPTION_MAIN,
+     "runs, with seeds from --seed on"},
+    {"evaluate", 0, PSI_OPTION_SIZE, FIELD(evaluation), "N", "10", NULL, PSI_OPTION_MAIN,
+     "episodes without exploration at the end"},
+    {"wide", 0, PSI_OPTION_FLAG, FIELD(wide), NULL, "off", NULL, PSI_OPTION_MORE,
+     "one seed after the other on all threads, instead of one thread for each"},
+    {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "DIR", NULL, NULL, PSI_OPTION_MAIN,
+     "results, learning curves and TensorBoard events; what is there already goes on"},
+};
+
+// What was given, on top of what is usual for the kind of agent.
+static void choose_options(agent_call *call, uint64_t given)
 {
-    psi_status status = PSI_OK;
-    psi_agent_options *o = &call->options;
-    TRY(psi_agent_kind_from_name(cli->ctx, call->kind, &o->kind));
-    TRY(psi_net_kind_from_name(cli->ctx, call->net, &o->net));
-    for (int view = PSI_VIEW_AUTO; view <= PSI_VIEW_TRUTH; view++) {
-        if (strcmp(call->view, psi_view_name((psi_view)view)) == 0) o->view = (psi_view)view;
-    }
-    o->loss = strcmp(call->loss, "squared") == 0 ? PSI_TD_SQUARED : PSI_TD_HUBER;
-    // a planner explores by itself, unless it is told to be random, too
-    if (o->kind == PSI_AGENT_PLANNER) o->exploration_episodes = 0;
-    if (call->seeds == 0 || call->episodes == 0) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "--seeds and --episodes must be at least 1");
-    }
-done:
-    return status;
+    psi_agent_options chosen = psi_agent_defaults(call->options.kind);
+    psi_options_copy(psi_agent_option_table(), given, &call->options, &chosen);
+    call->options = chosen;
 }
 
 // What a pretrained agent learns first: the task's first preset, with the look and size of the
@@ -59,13 +68,13 @@ done:
 }
 
 static psi_status make_trials(cli_call *cli, const agent_call *call, const psi_task *task,
-                              cli_trial *trials)
+                              psi_trial *trials)
 {
     psi_status status = PSI_OK;
     psi_task training;
     TRY(training_task(cli, task, &training));
     for (size_t i = 0; i < call->seeds; i++) {
-        trials[i] = (cli_trial){.task = *task,
+        trials[i] = (psi_trial){.task = *task,
                                 .training = training,
                                 .start_file = call->start,
                                 .options = call->options,
@@ -83,7 +92,7 @@ done:
 }
 
 static psi_status report(cli_call *cli, const agent_call *call, const psi_task *task,
-                         const cli_trial *trials)
+                         const psi_trial *trials)
 {
     psi_status status = PSI_OK;
     json_t *runs = json_array();
@@ -92,14 +101,19 @@ static psi_status report(cli_call *cli, const agent_call *call, const psi_task *
     psi_interval mean;
     TRY(base_json_made(cli->ctx, runs));
     TRY(base_alloc(cli->ctx, call->seeds, sizeof *scores, &scores));
-    cli_print(cli, "%s in %s (%s), %zu episodes", call->kind, psi_task_name(task->kind),
-              task->preset, call->episodes);
+    const char *kind = psi_agent_kind_name(call->options.kind);
+    cli_print(cli, "%s in %s (%s), %zu episodes", kind, psi_task_name(task->kind), task->preset,
+              call->episodes);
     cli_print(cli, "%6s %16s %9s %12s %10s %9s %16s", "seed", "reward per step", "steps",
               "first solve", "truncated", "updates", "at the end");
     for (size_t i = 0; i < call->seeds; i++) {
-        const cli_trial *t = &trials[i];
+        const psi_trial *t = &trials[i];
         scores[i] = t->score.reward_per_step;
-        json_array_append_new(runs, cli_trial_json(t));
+        char text[PSI_TRIAL_JSON_SIZE];
+        json_t *trial = NULL;
+        TRY(psi_trial_json(cli->ctx, t, text));
+        TRY(base_json_parse(cli->ctx, "the scores of a trial", text, strlen(text), &trial));
+        json_array_append_new(runs, trial);
         cli_print(cli, "%6llu %16.4f %9llu %12llu %10llu %9llu %16.4f%s",
                   (unsigned long long)t->options.seed, t->score.reward_per_step,
                   (unsigned long long)t->score.steps,
@@ -114,9 +128,11 @@ static psi_status report(cli_call *cli, const agent_call *call, const psi_task *
               mean.estimate, mean.low, mean.high, optimum.reward_per_step, optimum.steps);
     TRY(cli_set(cli, "task", json_string(psi_task_name(task->kind))));
     TRY(cli_set(cli, "preset", json_string(task->preset)));
-    TRY(cli_set(cli, "kind", json_string(call->kind)));
+    TRY(cli_set(cli, "kind", json_string(kind)));
     TRY(cli_set(cli, "episodes", json_integer((json_int_t)call->episodes)));
-    TRY(cli_set(cli, "reward_per_step", cli_interval_json(&mean)));
+    TRY(cli_set(cli, "reward_per_step",
+                json_pack("{s:f, s:f, s:f}", "estimate", mean.estimate, "low", mean.low, "high",
+                          mean.high)));
     TRY(cli_set(cli, "optimum",
                 json_pack("{s:f, s:f, s:f}", "reward_per_step", optimum.reward_per_step, "steps",
                           optimum.steps, "value", optimum.value)));
@@ -130,56 +146,10 @@ done:
 psi_status cli_agent(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    agent_call call = {.kind = "dqn",
-                       .net = "cnn",
-                       .view = "auto",
-                       .loss = "huber",
-                       .episodes = 100,
-                       .seeds = 1,
-                       .evaluation = 10,
-                       .options = psi_agent_defaults(PSI_AGENT_DQN)};
-    psi_agent_options *o = &call.options;
-    enum { OWN = 26 };
-    cli_option options[OWN + 1 + CLI_TASK_OPTIONS] = {
-        {"kind", 0, "dqn|pretrained|reward-predictive|planner|tabular|random", CLI_CHOICE,
-         &call.kind, "which agent"},
-        {"run", 0, "RUN", CLI_TEXT, &call.run,
-         "run folder of psifold cluster; for reward-predictive and planner"},
-        {"net", 0, "cnn|resnet18|mlp", CLI_CHOICE, &call.net, "Q-network of dqn and pretrained"},
-        {"hidden", 0, "N", CLI_SIZE, &o->hidden, "units of each of the mlp's two layers"},
-        {"view", 0, "auto|observation|one-hot|softmax|features|truth", CLI_CHOICE, &call.view,
-         "what the learning part sees"},
-        {"truth-of", 0, "PRESET", CLI_TEXT, &call.truth_of,
-         "view truth: the latent states of this variant of the task"},
-        {"start", 0, "FILE", CLI_TEXT, &call.start,
-         "pretrained: the Q-network to start from; without it, the task's first preset is learnt"},
-        {"episodes", 0, "N", CLI_SIZE, &call.episodes, "of learning"},
-        {"seeds", 0, "N", CLI_SIZE, &call.seeds, "runs, with seeds from --seed on"},
-        {"evaluate", 0, "N", CLI_SIZE, &call.evaluation, "episodes without exploration at the end"},
-        {"wide", 0, NULL, CLI_FLAG, &call.wide,
-         "one seed after the other on all threads, instead of one thread for each"},
-        {"output", 'o', "DIR", CLI_TEXT, &call.output,
-         "results, learning curves and TensorBoard events; what is there already goes on"},
-        {"gamma", 0, "G", CLI_REAL, &o->gamma, "discount"},
-        {"learning-rate", 0, "R", CLI_REAL, &o->learning_rate, "of Adam"},
-        {"batch", 0, "N", CLI_SIZE, &o->batch, "transitions of an update"},
-        {"buffer", 0, "N", CLI_SIZE, &o->buffer, "observations the replay memory holds"},
-        {"learning-starts", 0, "N", CLI_SIZE, &o->learning_starts, "steps before the first update"},
-        {"update-every", 0, "N", CLI_SIZE, &o->update_every, "steps between updates"},
-        {"explore", 0, "N", CLI_SIZE, &o->exploration_episodes,
-         "episodes over which epsilon falls from 1; not for the planner"},
-        {"final-epsilon", 0, "E", CLI_REAL, &o->final_epsilon, "random actions after that"},
-        {"tau", 0, "T", CLI_REAL, &o->tau, "how fast the target network follows"},
-        {"target-period", 0, "N", CLI_SIZE, &o->target_period,
-         "copy the target every N updates instead; 0: follow"},
-        {"loss", 0, "huber|squared", CLI_CHOICE, &call.loss, "of temporal differences"},
-        {"freeze-norm", 0, NULL, CLI_FLAG, &o->freeze_norm,
-         "batch norm by running statistics in updates, too"},
-        {"table-rate", 0, "R", CLI_REAL, &o->table_rate, "tabular: step size"},
-        {"optimism", 0, "N", CLI_REAL, &o->optimism,
-         "planner: imagined visits that found a reward, per latent state and action"},
-    };
-    const size_t n_options = cli_task_options(&call.of_task, options, OWN);
+    agent_call call = {0};
+    cli_options options[] = {{psi_agent_option_table(), &call.options, 0},
+                             {CLI_TABLE(OPTIONS), &call, 0},
+                             cli_task_options(&call.task)};
     const cli_usage usage = {
         .name = "agent",
         .arguments = "TASK",
@@ -189,14 +159,14 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
                 "exploration are told beside it.",
         .example = "psifold agent column-world --kind tabular --seeds 3",
         .options = options,
-        .n_options = n_options};
+        .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_task task, truth;
     psi_run_result *run = NULL;
-    cli_trial *trials = NULL;
+    psi_trial *trials = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(choose_options(cli, &call));
-    TRY(cli_task_make(cli, arguments[0], &call.of_task, &task));
+    choose_options(&call, options[0].given);
+    TRY(cli_task_make(cli, arguments[0], &call.task, &task));
     if (call.truth_of) {
         TRY(psi_task_defaults(cli->ctx, arguments[0], call.truth_of, &truth));
         TRY(psi_task_check(cli->ctx, &truth));
@@ -213,10 +183,10 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
     }
     TRY(base_alloc_zero(cli->ctx, call.seeds, sizeof *trials, &trials));
     TRY(make_trials(cli, &call, &task, trials));
-    TRY(cli_trials_run(cli, trials, call.seeds, call.wide));
+    TRY(psi_trials_run(cli->ctx, trials, call.seeds, call.wide));
     status = report(cli, &call, &task, trials);
 done:
-    cli_trials_free(cli, trials, call.seeds);
+    psi_trials_free(cli->ctx, trials, call.seeds);
     base_free(cli->ctx, trials);
     psi_run_result_free(cli->ctx, run);
     return status;

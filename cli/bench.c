@@ -7,6 +7,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct bench_call {
+    bench_nn_options network;
+    const char *shape;
+    size_t transitions;
+} bench_call;
+
+#define FIELD(name) OPTION_FIELD(bench_call, name)
+static const psi_option OPTIONS[] = {
+    {"net", 0, PSI_OPTION_CHOICE, FIELD(network.net), "mlp|cnn|resnet18|heads", "resnet18", NULL,
+     PSI_OPTION_MAIN, "train, predict: which one"},
+    {"shape", 0, PSI_OPTION_TEXT, FIELD(shape), "CxHxW", "3x28x28", NULL, PSI_OPTION_MAIN,
+     "of an observation"},
+    {"batch", 0, PSI_OPTION_SIZE, FIELD(network.batch), "N", "256", NULL, PSI_OPTION_MAIN,
+     "observations in a step"},
+    {"actions", 0, PSI_OPTION_SIZE, FIELD(network.n_actions), "N", "3", NULL, PSI_OPTION_MAIN,
+     "heads"},
+    {"classes", 0, PSI_OPTION_SIZE, FIELD(network.n_classes), "N", "100", NULL, PSI_OPTION_MAIN,
+     "outputs of a head"},
+    {"seconds", 0, PSI_OPTION_SECONDS, FIELD(network.seconds), "S", "3", NULL, PSI_OPTION_MAIN,
+     "how long to measure"},
+    {"exact-conv", 0, PSI_OPTION_FLAG, FIELD(network.exact_conv), NULL, "off", NULL,
+     PSI_OPTION_MORE, "direct convolutions only"},
+    {"transitions", 0, PSI_OPTION_SIZE, FIELD(transitions), "N", "10000000", NULL, PSI_OPTION_MAIN,
+     "quotient: of the largest model"},
+    {"kernels", 0, PSI_OPTION_CHOICE, FIELD(network.kernels), "portable|avx2|avx512", NULL, NULL,
+     PSI_OPTION_MORE, "which kernels; without it the best this machine has"},
+};
+
 typedef psi_status benchmark(psi_ctx *ctx, json_t *results);
 
 static psi_status in_temporary_folder(psi_ctx *ctx, json_t *results)
@@ -72,22 +100,8 @@ done:
 psi_status cli_bench(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    bench_nn_options network = {
-        .net = "resnet18", .batch = 256, .n_actions = 3, .n_classes = 100, .seconds = 3.0};
-    const char *shape = "3x28x28";
-    size_t transitions = 10000000;
-    const cli_option options[] = {
-        {"net", 0, "mlp|cnn|resnet18|heads", CLI_CHOICE, &network.net, "train, predict: which one"},
-        {"shape", 0, "CxHxW", CLI_TEXT, &shape, "of an observation"},
-        {"batch", 0, "N", CLI_SIZE, &network.batch, "observations in a step"},
-        {"actions", 0, "N", CLI_SIZE, &network.n_actions, "heads"},
-        {"classes", 0, "N", CLI_SIZE, &network.n_classes, "outputs of a head"},
-        {"seconds", 0, "S", CLI_REAL, &network.seconds, "how long to measure"},
-        {"exact-conv", 0, NULL, CLI_FLAG, &network.exact_conv, "direct convolutions only"},
-        {"transitions", 0, "N", CLI_SIZE, &transitions, "quotient: of the largest model"},
-        {"kernels", 0, "portable|avx2|avx512", CLI_CHOICE, &network.kernels,
-         "which kernels; without it the best this machine has"},
-    };
+    bench_call call = {0};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "bench",
         .arguments = "WHAT",
@@ -106,10 +120,10 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     const char *what = arguments[0];
     if (strcmp(what, "train") == 0 || strcmp(what, "predict") == 0 || strcmp(what, "dqn") == 0) {
-        return bench_network(cli, what, shape, &network);
+        return bench_network(cli, what, call.shape, &call.network);
     }
     if (strcmp(what, "quotient") == 0) {
-        TRY(bench_quotient(cli->ctx, transitions, cli->result));
+        TRY(bench_quotient(cli->ctx, call.transitions, cli->result));
         print_figures(cli, what, cli->result);
         return PSI_OK;
     }

@@ -174,10 +174,6 @@ static void show_progress(void *user, const psi_progress *progress)
 
 psi_status cli_make_ctx(cli_call *cli)
 {
-    if (cli->threads > 1024) {
-        cli_complain("--threads %zu is more than 1024", cli->threads);
-        return PSI_EUSAGE;
-    }
     const psi_options options = {.log = show_log,
                                  .progress = show_progress,
                                  .user = cli,

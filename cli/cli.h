@@ -6,7 +6,7 @@
 #include <psifold/psifold.h>
 
 #include "base/context.h"
-#include "base/json.h"
+#include "base/options.h"
 
 #include <stdio.h>
 
@@ -22,23 +22,13 @@ typedef struct cli_call {
     double reported; // when progress was last told, in seconds
 } cli_call;
 
-typedef enum cli_kind {
-    CLI_FLAG,   // bool: --name sets it, --no-name clears it
-    CLI_TEXT,   // const char *
-    CLI_SIZE,   // size_t
-    CLI_SEED,   // uint64_t
-    CLI_REAL,   // double
-    CLI_CHOICE, // const char *, one of the words in value ("a|b|c")
-} cli_kind;
-
-typedef struct cli_option {
-    const char *name;  // "episodes", or "output" with letter 'o'
-    char letter;       // 0 if there is none
-    const char *value; // how the value is called in the help text; NULL for a flag
-    cli_kind kind;
-    void *into; // holds the default when the table is made
-    const char *help;
-} cli_option;
+// A table of options (psifold/base.h) and the struct that it describes. Several make up what a
+// command takes: its own, those of the library, those of a task.
+typedef struct cli_options {
+    const psi_option_table *table;
+    void *into;
+    uint64_t given; // bit i: row i stood on the command line
+} cli_options;
 
 typedef struct cli_usage {
     const char *name;      // "generate"
@@ -46,16 +36,19 @@ typedef struct cli_usage {
     const char *summary;   // one line
     const char *text;      // a paragraph or two; may be NULL
     const char *example;   // a command that works
-    const cli_option *options;
+    cli_options *options;  // (n_options)
     size_t n_options;
 } cli_usage;
+
+// The table of a command's own rows, for cli_options.
+#define CLI_TABLE(rows) (&(const psi_option_table){(rows), CLI_COUNT(rows)})
 
 #define CLI_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 enum { CLI_MAX_ARGUMENTS = 4 };
 
-// Parses the command's options and the common ones, then makes cli->ctx. arguments receives the
-// positional words (NULL where one was left out). Returns PSI_EUSAGE after saying on stderr what is
-// wrong, PSI_ECANCELLED after --help was answered.
+// Fills in the defaults, parses the command's options and the common ones, then makes cli->ctx.
+// arguments receives the positional words (NULL where one was left out). Returns PSI_EUSAGE after
+// saying on stderr what is wrong, PSI_ECANCELLED after --help was answered.
 psi_status cli_parse(cli_call *cli, const cli_usage *usage, int argc, char **argv,
                      const char *arguments[CLI_MAX_ARGUMENTS]);
 

@@ -73,7 +73,7 @@ static psi_status heads_errors(cli_call *cli, const char *folder, const psi_traj
                 FAIL(cli->ctx, PSI_EDATA, "%s: heads and latent model %zu disagree", folder, i + 1);
             goto done;
         }
-        cli_mark_terminals(data, run, labels + i * n);
+        if (run->has_terminal) psi_mark_terminals(data, labels + i * n);
         const psi_paths paths =
             psi_trajectories_paths(data, labels + i * n, model->n_states, run->has_terminal);
         snprintf(what, sizeof what, "refinement %zu", i + 1);
@@ -105,13 +105,23 @@ done:
     return status;
 }
 
+typedef struct labels_call {
+    const char *key, *output;
+} labels_call;
+
+#define FIELD(name) OPTION_FIELD(labels_call, name)
+static const psi_option OPTIONS[] = {
+    {"key", 0, PSI_OPTION_TEXT, FIELD(key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
+     "which entry of a Dict observation, if not the run's"},
+    {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "the .npy to write: one int32 an observation"},
+};
+
 psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    const char *key = NULL;
-    const cli_option options[] = {
-        {"key", 0, "NAME", CLI_TEXT, &key, "which entry of a Dict observation, if not the run's"},
-    };
+    labels_call call = {0};
+    cli_options options[] = {{&(const psi_option_table){OPTIONS, 1}, &call, 0}}; // only --key
     const cli_usage usage = {
         .name = "evaluate",
         .arguments = "RUN FILE",
@@ -129,7 +139,7 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     bool own;
     json_t *errors = json_array();
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], key, &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
     for (size_t i = 1; own && i <= run->n_refinements; i++) {
         TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
@@ -154,11 +164,8 @@ done:
 psi_status cli_assign(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    const char *output = NULL, *key = NULL;
-    const cli_option options[] = {
-        {"output", 'o', "FILE", CLI_TEXT, &output, "the .npy to write: one int32 an observation"},
-        {"key", 0, "NAME", CLI_TEXT, &key, "which entry of a Dict observation, if not the run's"},
-    };
+    labels_call call = {0};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {.name = "assign",
                              .arguments = "RUN FILE",
                              .summary =
@@ -172,15 +179,15 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
     int32_t *labels = NULL;
     bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (!output) {
+    if (!call.output) {
         status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
         goto done;
     }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], key, &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
     const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
-    TRY(psi_arrays_save(cli->ctx, output, &array, 1));
-    cli_print(cli, "%s: latent states of %zu observations", output, data->n_observations);
-    TRY(cli_set(cli, "path", json_string(output)));
+    TRY(psi_arrays_save(cli->ctx, call.output, &array, 1));
+    cli_print(cli, "%s: latent states of %zu observations", call.output, data->n_observations);
+    TRY(cli_set(cli, "path", json_string(call.output)));
     TRY(cli_set(cli, "observations", json_integer((json_int_t)data->n_observations)));
 done:
     base_free(cli->ctx, labels);

@@ -19,16 +19,27 @@ done:
     return status;
 }
 
+typedef struct export_call {
+    const char *onnx, *safetensors, *drn, *umb;
+} export_call;
+
+#define FIELD(name) OPTION_FIELD(export_call, name)
+static const psi_option OPTIONS[] = {
+    {"onnx", 0, PSI_OPTION_TEXT, FIELD(onnx), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "write it as ONNX"},
+    {"safetensors", 0, PSI_OPTION_TEXT, FIELD(safetensors), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "write it as safetensors"},
+    {"drn", 0, PSI_OPTION_TEXT, FIELD(drn), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "write the latent MDP as Storm's DRN (FILE.drn)"},
+    {"umb", 0, PSI_OPTION_TEXT, FIELD(umb), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "write the latent MDP as UMB (FILE.umb)"},
+};
+
 psi_status cli_export(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    const char *onnx = NULL, *safetensors = NULL, *drn = NULL, *umb = NULL;
-    const cli_option options[] = {
-        {"onnx", 0, "FILE", CLI_TEXT, &onnx, "write it as ONNX"},
-        {"safetensors", 0, "FILE", CLI_TEXT, &safetensors, "write it as safetensors"},
-        {"drn", 0, "FILE", CLI_TEXT, &drn, "write the latent MDP as Storm's DRN (FILE.drn)"},
-        {"umb", 0, "FILE", CLI_TEXT, &umb, "write the latent MDP as UMB (FILE.umb)"},
-    };
+    export_call call = {0};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {.name = "export",
                              .arguments = "RUN",
                              .summary =
@@ -39,28 +50,29 @@ psi_status cli_export(cli_call *cli, int argc, char **argv)
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_run_result *run = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (!onnx && !safetensors && !drn && !umb) {
+    if (!call.onnx && !call.safetensors && !call.drn && !call.umb) {
         status = FAIL(cli->ctx, PSI_EUSAGE,
                       "export needs --onnx, --safetensors, --drn or --umb, with a FILE");
         goto done;
     }
     TRY(psi_run_load(cli->ctx, arguments[0], &run));
-    if (drn) TRY(export_model(cli, run, drn, ".drn"));
-    if (umb) TRY(export_model(cli, run, umb, ".umb"));
-    if ((onnx || safetensors) && !run->representation) {
+    if (call.drn) TRY(export_model(cli, run, call.drn, ".drn"));
+    if (call.umb) TRY(export_model(cli, run, call.umb, ".umb"));
+    if ((call.onnx || call.safetensors) && !run->representation) {
         status = FAIL(cli->ctx, PSI_EMISSING, "this run used a table: there is no network");
         goto done;
     }
-    if (onnx) TRY(psi_net_save_onnx(cli->ctx, run->representation, onnx));
-    if (safetensors) TRY(psi_net_save(cli->ctx, run->representation, safetensors));
-    if (onnx) cli_print(cli, "%s", onnx);
-    if (safetensors) cli_print(cli, "%s", safetensors);
-    if (drn) cli_print(cli, "%s", drn);
-    if (umb) cli_print(cli, "%s", umb);
-    TRY(cli_set(cli, "onnx", onnx ? json_string(onnx) : json_null()));
-    TRY(cli_set(cli, "safetensors", safetensors ? json_string(safetensors) : json_null()));
-    TRY(cli_set(cli, "drn", drn ? json_string(drn) : json_null()));
-    TRY(cli_set(cli, "umb", umb ? json_string(umb) : json_null()));
+    if (call.onnx) TRY(psi_net_save_onnx(cli->ctx, run->representation, call.onnx));
+    if (call.safetensors) TRY(psi_net_save(cli->ctx, run->representation, call.safetensors));
+    if (call.onnx) cli_print(cli, "%s", call.onnx);
+    if (call.safetensors) cli_print(cli, "%s", call.safetensors);
+    if (call.drn) cli_print(cli, "%s", call.drn);
+    if (call.umb) cli_print(cli, "%s", call.umb);
+    TRY(cli_set(cli, "onnx", call.onnx ? json_string(call.onnx) : json_null()));
+    TRY(cli_set(cli, "safetensors",
+                call.safetensors ? json_string(call.safetensors) : json_null()));
+    TRY(cli_set(cli, "drn", call.drn ? json_string(call.drn) : json_null()));
+    TRY(cli_set(cli, "umb", call.umb ? json_string(call.umb) : json_null()));
 done:
     psi_run_result_free(cli->ctx, run);
     return status;

@@ -6,6 +6,23 @@
 
 #include <string.h>
 
+typedef struct generate_call {
+    const char *output;
+    size_t episodes;
+    bool replace;
+    cli_task task;
+} generate_call;
+
+#define FIELD(name) OPTION_FIELD(generate_call, name)
+static const psi_option OPTIONS[] = {
+    {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "PATH", NULL, NULL, PSI_OPTION_MAIN,
+     "where to: a Minari folder, or an .npz file if the name ends like that"},
+    {"episodes", 0, PSI_OPTION_SIZE, FIELD(episodes), "N", "1000", "[1,", PSI_OPTION_MAIN,
+     "how many"},
+    {"replace", 0, PSI_OPTION_FLAG, FIELD(replace), NULL, "off", NULL, PSI_OPTION_MAIN,
+     "overwrite what is there"},
+};
+
 typedef struct sink {
     psi_writer *writer;
     base_progress progress;
@@ -43,51 +60,38 @@ done:
 psi_status cli_generate(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    const char *output = NULL;
-    size_t episodes = 1000;
-    bool replace = false;
-    cli_task of_task = {0};
-    cli_option options[4 + CLI_TASK_OPTIONS] = {
-        {"output", 'o', "PATH", CLI_TEXT, &output,
-         "where to: a Minari folder, or an .npz file if the name ends like that"},
-        {"episodes", 0, "N", CLI_SIZE, &episodes, "how many"},
-        {"replace", 0, NULL, CLI_FLAG, &replace, "overwrite what is there"},
-    };
-    const size_t n_options = cli_task_options(&of_task, options, 3);
+    generate_call call = {0};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}, cli_task_options(&call.task)};
     const cli_usage usage = {
         .name = "generate",
         .arguments = "TASK",
         .summary = "Writes trajectories of a built-in task, actions chosen at random",
         .example = "psifold generate combination-lock --digits drawn --episodes 100 -o lock",
         .options = options,
-        .n_options = n_options};
+        .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     sink made = {0};
     psi_task task;
     char description[PSI_TASK_JSON_SIZE], id[128];
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (!output) {
+    if (!call.output) {
         status = FAIL(cli->ctx, PSI_EUSAGE, "generate needs -o PATH to know where to write");
         goto done;
     }
-    if (episodes == 0) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "--episodes must be at least 1");
-        goto done;
-    }
-    TRY(cli_task_make(cli, arguments[0], &of_task, &task));
+    TRY(cli_task_make(cli, arguments[0], &call.task, &task));
     TRY(psi_task_json(cli->ctx, &task, description));
     snprintf(id, sizeof id, "psifold/%s/%s-v0", psi_task_name(task.kind), task.preset);
     psi_episode_spec spec = psi_collect_spec(&task);
     spec.name = id;
     spec.task_options = description;
-    TRY(psi_writer_open(cli->ctx, output, &spec, replace, &made.writer));
-    made.progress = base_progress_start(cli->ctx, "generating", episodes);
-    TRY(psi_collect(cli->ctx, &task, episodes, cli->seed, deliver, &made, &made.count));
-    base_progress_end(&made.progress, episodes);
+    TRY(psi_writer_open(cli->ctx, call.output, &spec, call.replace, &made.writer));
+    made.progress = base_progress_start(cli->ctx, "generating", call.episodes);
+    TRY(psi_collect(cli->ctx, &task, call.episodes, cli->seed, deliver, &made, &made.count));
+    base_progress_end(&made.progress, call.episodes);
     psi_writer *writer = made.writer;
     made.writer = NULL;
     TRY(psi_writer_commit(writer));
-    status = report(cli, output, &task, &made.count, base_seconds() - made.progress.started);
+    status = report(cli, call.output, &task, &made.count, base_seconds() - made.progress.started);
 done:
     psi_writer_discard(made.writer);
     return status;

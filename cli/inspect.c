@@ -131,17 +131,20 @@ static void print_summary(cli_call *cli, const char *path, const psi_trajectorie
     if (summary->n_problems == 0) cli_print(cli, "  problems        none found");
 }
 
+static const psi_option OPTIONS[] = {
+    {"key", 0, PSI_OPTION_TEXT, OPTION_FIELD(psi_read_options, observation_key), "NAME", NULL, NULL,
+     PSI_OPTION_MAIN, "which entry of a Dict observation"},
+    {"memory", 0, PSI_OPTION_SIZE, OPTION_FIELD(psi_read_options, memory_limit), "BYTES", "0", NULL,
+     PSI_OPTION_MAIN, "observations above this stay in the file; 0: half of the free memory"},
+};
+
 psi_status cli_inspect(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
     psi_read_options how = {0};
     psi_trajectories *data = NULL;
     psi_summary *summary = NULL;
-    const cli_option options[] = {
-        {"key", 0, "NAME", CLI_TEXT, &how.observation_key, "which entry of a Dict observation"},
-        {"memory", 0, "BYTES", CLI_SIZE, &how.memory_limit,
-         "observations above this stay in the file; 0: half of the free memory"},
-    };
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &how, 0}};
     const cli_usage usage = {
         .name = "inspect",
         .arguments = "FILE",

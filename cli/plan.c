@@ -35,6 +35,22 @@ typedef struct plan_call {
     const char *output;
 } plan_call;
 
+#define FIELD(name) OPTION_FIELD(plan_call, name)
+static const psi_option OPTIONS[] = {
+    {"gamma", 0, PSI_OPTION_REAL, FIELD(how.gamma), "G", NULL, NULL, PSI_OPTION_MAIN,
+     "discount of the returns"},
+    {"reach", 0, PSI_OPTION_TEXT, FIELD(how.target), "LABEL", NULL, NULL, PSI_OPTION_MAIN,
+     "of a model: the probability of ever reaching this label"},
+    {"reward", 0, PSI_OPTION_TEXT, FIELD(how.reward), "NAME", NULL, NULL, PSI_OPTION_MAIN,
+     "of a model: which reward"},
+    {"minimise", 0, PSI_OPTION_FLAG, FIELD(how.minimise), NULL, NULL, NULL, PSI_OPTION_MAIN,
+     "of a model: the least, not the most"},
+    {"precision", 0, PSI_OPTION_REAL, FIELD(how.precision), "P", NULL, NULL, PSI_OPTION_MAIN,
+     "of a model: how close upper and lower bounds have to come"},
+    {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "of a model: bounds and choices of all states as .npz"},
+};
+
 static psi_status save_plan(cli_call *cli, const psi_model_plan *plan, const char *path)
 {
     const psi_shape shape = {1, {plan->n_states}};
@@ -91,17 +107,7 @@ psi_status cli_plan(cli_call *cli, int argc, char **argv)
     psi_status status = PSI_OK;
     psi_plan_options of_run = psi_plan_defaults();
     plan_call call = {.how = psi_model_plan_defaults()};
-    const cli_option options[] = {
-        {"gamma", 0, "G", CLI_REAL, &call.how.gamma, "discount of the returns"},
-        {"reach", 0, "LABEL", CLI_TEXT, &call.how.target,
-         "of a model: the probability of ever reaching this label"},
-        {"reward", 0, "NAME", CLI_TEXT, &call.how.reward, "of a model: which reward"},
-        {"minimise", 0, NULL, CLI_FLAG, &call.how.minimise, "of a model: the least, not the most"},
-        {"precision", 0, "P", CLI_REAL, &call.how.precision,
-         "of a model: how close upper and lower bounds have to come"},
-        {"output", 'o', "FILE", CLI_TEXT, &call.output,
-         "of a model: bounds and choices of all states as .npz"},
-    };
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "plan",
         .arguments = "MODEL",

@@ -13,6 +13,22 @@ typedef struct quotient_call {
     double tolerance;
 } quotient_call;
 
+#define FIELD(name) OPTION_FIELD(quotient_call, name)
+static const psi_option OPTIONS[] = {
+    {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "write the quotient: .drn, .umb, .tra, .json or .npz"},
+    {"blocks", 0, PSI_OPTION_TEXT, FIELD(blocks), "FILE", NULL, NULL, PSI_OPTION_MAIN,
+     "write the block of every state as .npy (int32)"},
+    {"labels", 0, PSI_OPTION_TEXT, FIELD(labels), "A,B", NULL, NULL, PSI_OPTION_MAIN,
+     "the labels that must be kept apart; default: all but init; '': none"},
+    {"rewards", 0, PSI_OPTION_TEXT, FIELD(rewards), "A,B", "all", NULL, PSI_OPTION_MAIN,
+     "the rewards that count: names, all or none"},
+    {"tolerance", 0, PSI_OPTION_REAL, FIELD(tolerance), "T", "0", NULL, PSI_OPTION_MAIN,
+     "numbers in one cell of this width are equal; 0: exact"},
+    {"action-identity", 0, PSI_OPTION_FLAG, FIELD(action_identity), NULL, "on", NULL,
+     PSI_OPTION_MAIN, "a choice is matched by one with the same action only"},
+};
+
 static psi_status fill_result(cli_call *cli, const psi_model *model, const quotient_call *call,
                               const psi_quotient_result *found, double reading)
 {
@@ -65,21 +81,8 @@ static void print_result(cli_call *cli, const char *path, const psi_model *model
 psi_status cli_quotient(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    quotient_call call = {.action_identity = true, .rewards = "all"};
-    const cli_option options[] = {
-        {"output", 'o', "FILE", CLI_TEXT, &call.output,
-         "write the quotient: .drn, .umb, .tra, .json or .npz"},
-        {"blocks", 0, "FILE", CLI_TEXT, &call.blocks,
-         "write the block of every state as .npy (int32)"},
-        {"labels", 0, "A,B", CLI_TEXT, &call.labels,
-         "the labels that must be kept apart; default: all but init; '': none"},
-        {"rewards", 0, "A,B", CLI_TEXT, &call.rewards,
-         "the rewards that count: names, all or none"},
-        {"tolerance", 0, "T", CLI_REAL, &call.tolerance,
-         "numbers in one cell of this width are equal; 0: exact"},
-        {"action-identity", 0, NULL, CLI_FLAG, &call.action_identity,
-         "a choice is matched by one with the same action only"},
-    };
+    quotient_call call = {0};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "quotient",
         .arguments = "MODEL",

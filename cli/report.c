@@ -13,19 +13,30 @@ static void print_result(cli_call *cli, const char *output, const psi_report_res
     if (made->figures == 0) cli_print(cli, "  gnuplot is not installed: figures are left out");
 }
 
+typedef struct report_call {
+    const char *output;
+    psi_report_options how;
+} report_call;
+
+#define FIELD(name) OPTION_FIELD(report_call, name)
+static const psi_option OPTIONS[] = {
+    {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", "report.html", NULL, PSI_OPTION_MAIN,
+     "the page to write"},
+    {"figures", 0, PSI_OPTION_TEXT, FIELD(how.figures), "FOLDER", NULL, NULL, PSI_OPTION_MAIN,
+     "keep the figures there, with their data and scripts"},
+    {"key", 0, PSI_OPTION_TEXT, FIELD(how.observation_key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
+     "which entry of a Dict observation"},
+    {"gamma", 0, PSI_OPTION_REAL, FIELD(how.gamma), "G", NULL, NULL, PSI_OPTION_MAIN,
+     "discount of the values shown"},
+    {"replace", 0, PSI_OPTION_FLAG, FIELD(how.replace), NULL, "off", NULL, PSI_OPTION_MAIN,
+     "overwrite what is there"},
+};
+
 psi_status cli_report(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    psi_report_options how = psi_report_defaults();
-    const char *output = "report.html";
-    const cli_option options[] = {
-        {"output", 'o', "FILE", CLI_TEXT, &output, "the page to write"},
-        {"figures", 0, "FOLDER", CLI_TEXT, &how.figures,
-         "keep the figures there, with their data and scripts"},
-        {"key", 0, "NAME", CLI_TEXT, &how.observation_key, "which entry of a Dict observation"},
-        {"gamma", 0, "G", CLI_REAL, &how.gamma, "discount of the values shown"},
-        {"replace", 0, NULL, CLI_FLAG, &how.replace, "overwrite what is there"},
-    };
+    report_call call = {.how = psi_report_defaults()};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "report",
         .arguments = "RUN [FILE]",
@@ -40,11 +51,11 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_report_result made;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    how.data_path = arguments[1];
-    how.seed = cli->seed;
-    TRY(psi_report_write(cli->ctx, arguments[0], output, &how, &made));
-    print_result(cli, output, &made);
-    TRY(cli_set(cli, "path", json_string(output)));
+    call.how.data_path = arguments[1];
+    call.how.seed = cli->seed;
+    TRY(psi_report_write(cli->ctx, arguments[0], call.output, &call.how, &made));
+    print_result(cli, call.output, &made);
+    TRY(cli_set(cli, "path", json_string(call.output)));
     TRY(cli_set(cli, "bytes", json_integer((json_int_t)made.bytes)));
     TRY(cli_set(cli, "finished", json_boolean(made.finished)));
     TRY(cli_set(cli, "trusted", json_boolean(made.trusted)));

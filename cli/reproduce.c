@@ -1,127 +1,48 @@
 // psifold reproduce: the paper's figures, each by one command.
-#include "cli/reproduce.h"
 #include "cli/commands.h"
+#include "cli/presets.h"
 
 #include "base/file.h"
-#include "base/progress.h"
 
 #include <string.h>
-#include <sys/resource.h>
 
 enum { RESULTS_LIMIT = 1 << 22 };
 
-// name, figure, what, function, agents, apart
-static const study_entry STUDIES[] = {
-    {"column-world", "figure 1", "the exact method on a grid where only the column matters",
-     study_column_world, false, false},
-    {"point-column-world", "figure 4", "the same grid seen as random points, with a network",
-     study_point_column_world, false, false},
-    {"combination-lock", "figure 5", "a lock seen as images of digits, one dial of which is broken",
-     study_combination_lock, false, false},
-    {"transfer", "figure 6", "agents in new tasks, with and without what was learnt of the lock",
-     study_transfer, true, false},
-    {"sweep", "table 2", "the options of deep Q-learning, one at a time", study_sweep, true, true},
+typedef struct reproduce_call {
+    bool show_options;
+} reproduce_call;
+
+// What the command adds to the options of a study (src/study/options.c).
+static const psi_option OPTIONS[] = {
+    {"show-options", 0, PSI_OPTION_FLAG, OPTION_FIELD(reproduce_call, show_options), NULL, "off",
+     NULL, PSI_OPTION_MORE, "print the constants of table 1 and ours, and do nothing"},
 };
 
-static const study_entry *find_study(const char *name)
+static const psi_study *find_study(const char *name)
 {
-    for (size_t i = 0; i < CLI_COUNT(STUDIES); i++) {
-        if (strcmp(name, STUDIES[i].name) == 0) return &STUDIES[i];
+    for (size_t i = 0; i < PSI_STUDIES; i++) {
+        if (strcmp(name, psi_studies()[i].name) == 0) return &psi_studies()[i];
     }
     return NULL;
 }
 
-// Megabytes that this process had in memory at most, so far.
-static double peak_memory(void)
+static void tell(void *user, bool detail, const char *line)
 {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss / 1000.0;
-}
-
-// The processor's name, as Linux knows it.
-static json_t *machine(void)
-{
-    json_t *name = NULL;
-    char line[256];
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    while (file && !name && fgets(line, sizeof line, file)) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        line[strcspn(line, "\n")] = 0;
-        name = json_string(colon + 1 + strspn(colon + 1, " "));
-    }
-    if (file) fclose(file);
-    return name ? name : json_null();
-}
-
-// Whether results.json is there, and of as many seeds and episodes as are asked for.
-static psi_status is_finished(study *of, const study_entry *entry, bool *finished)
-{
-    psi_status status = PSI_OK;
-    char *path = NULL;
-    json_t *results = NULL;
-    *finished = study_has(of, "results.json");
-    if (!*finished || !entry->agents) return PSI_OK;
-    TRY(study_path(of, "results.json", &path));
-    TRY(base_json_load(of->cli->ctx, path, RESULTS_LIMIT, &results));
-    const json_int_t seeds = json_integer_value(json_object_get(results, "seeds")),
-                     episodes = json_integer_value(json_object_get(results, "episodes"));
-    *finished = (of->seeds == 0 || seeds == (json_int_t)of->seeds) &&
-                (of->agent_episodes == 0 || episodes == (json_int_t)of->agent_episodes);
-done:
-    json_decref(results);
-    base_free(of->cli->ctx, path);
-    return status;
-}
-
-static psi_status run_study(study *of, const study_entry *entry)
-{
-    psi_status status = PSI_OK;
-    char *path = NULL, *page = NULL;
-    bool finished;
-    of->name = entry->name;
-    TRY(is_finished(of, entry, &finished));
-    if (finished) {
-        cli_print(of->cli, "%s (%s): finished before, in %s", entry->name, entry->figure,
-                  of->folder);
-        return PSI_OK;
-    }
-    cli_print(of->cli, "%s (%s): %s", entry->name, entry->figure, entry->what);
+    cli_call *cli = user;
+    if (detail && cli->quiet) return;
+    cli_close_line(cli);
+    cli_print(cli, "%s%s", detail ? "  " : "", line);
     fflush(stdout);
-    const double started = base_seconds();
-    TRY(base_make_folders(of->cli->ctx, of->folder));
-    of->results = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:[], s:[], s:[]}", "study",
-                            entry->name, "figure", entry->figure, "psifold", psi_version(), "scale",
-                            of->scale_name, "seed", (json_int_t)of->cli->seed, "constants",
-                            of->constants, "claims", "figures", "files");
-    TRY(base_json_made(of->cli->ctx, of->results));
-    TRY(entry->run(of));
-    TRY(study_set(of, "seconds", json_real(base_seconds() - started)));
-    TRY(study_set(of, "peak_memory_mb", json_real(peak_memory())));
-    TRY(study_set(of, "machine", machine()));
-    TRY(study_set(of, "commit", json_string(psi_commit())));
-    TRY(study_set(of, "threads", json_integer(psi_threads(of->cli->ctx))));
-    TRY(study_path(of, "results.json", &path));
-    TRY(base_json_save(of->cli->ctx, path, of->results));
-    TRY(study_path(of, "index.html", &page));
-    TRY(psi_report_studies(of->cli->ctx, page, entry->name, 1, (const char *const[]){of->folder}));
-done:
-    json_decref(of->results);
-    of->results = NULL;
-    base_free(of->cli->ctx, page);
-    base_free(of->cli->ctx, path);
-    return status;
 }
 
 // What the studies came to, for --json and at the end of the text.
-static psi_status summarise(cli_call *cli, const char *const *folders, size_t n)
+static psi_status summarise(cli_call *cli, const psi_study_result *made)
 {
     psi_status status = PSI_OK;
     json_t *studies = json_array(), *results = NULL;
     char *path = NULL;
-    for (size_t i = 0; i < n; i++) {
-        TRY(base_join(cli->ctx, folders[i], "results.json", &path));
+    for (size_t i = 0; i < made->n; i++) {
+        TRY(base_join(cli->ctx, made->folders[i], "results.json", &path));
         TRY(base_json_load(cli->ctx, path, RESULTS_LIMIT, &results));
         size_t at;
         json_t *claim;
@@ -146,70 +67,12 @@ done:
     return status;
 }
 
-static psi_status run_studies(cli_call *cli, study *of, const char *what)
-{
-    psi_status status = PSI_OK;
-    char *folders[CLI_COUNT(STUDIES)] = {0}, *page = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < CLI_COUNT(STUDIES); i++) {
-        const bool wanted =
-            strcmp(what, "all") == 0 ? !STUDIES[i].apart : strcmp(what, STUDIES[i].name) == 0;
-        if (!wanted) continue;
-        TRY(study_folder(of, STUDIES[i].name, &folders[n]));
-        of->folder = folders[n++];
-        TRY(run_study(of, &STUDIES[i]));
-    }
-    TRY(summarise(cli, (const char *const *)folders, n));
-    if (n > 1) {
-        char title[64], name[64];
-        snprintf(title, sizeof title, "The paper, at %s scale", of->scale_name);
-        snprintf(name, sizeof name, "%s.html", of->scale_name);
-        TRY(base_join(cli->ctx, of->output, name, &page));
-        TRY(psi_report_studies(cli->ctx, page, title, n, (const char *const *)folders));
-    } else {
-        TRY(base_join(cli->ctx, folders[0], "index.html", &page));
-    }
-    cli_print(cli, "%s", page);
-    TRY(cli_set(cli, "page", json_string(page)));
-done:
-    base_free(cli->ctx, page);
-    for (size_t i = 0; i < n; i++) base_free(cli->ctx, folders[i]);
-    return status;
-}
-
 psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
 {
-    static const char *const scales[] = {"quick", "medium", "paper"};
     psi_status status = PSI_OK;
-    bool show_options = false;
-    study of = {.cli = cli,
-                .scale_name = "quick",
-                .output = "results",
-                .net = "auto",
-                .constants = "ours",
-                .digits = 10,
-                .images = "auto"};
-    const cli_option options[] = {
-        {"output", 'o', "FOLDER", CLI_TEXT, &of.output, "where data, figures and pages go"},
-        {"scale", 0, "quick|medium|paper", CLI_CHOICE, &of.scale_name,
-         "how much of it: minutes, an hour or more, or as much as the paper"},
-        {"constants", 0, "ours|table-1", CLI_CHOICE, &of.constants,
-         "psifold's own, or the paper's schedule with table 1"},
-        {"net", 0, "auto|cnn|resnet18", CLI_CHOICE, &of.net,
-         "of the lock and its agents; auto: cnn at quick scale, resnet18 beyond it"},
-        {"episodes", 0, "N", CLI_SIZE, &of.episodes,
-         "training trajectories; of transfer or sweep alone, --agent-episodes; 0: the scale's"},
-        {"agent-episodes", 0, "N", CLI_SIZE, &of.agent_episodes,
-         "transfer, sweep: an agent's episodes in a task; 0: 100"},
-        {"run", 0, "RUN", CLI_TEXT, &of.run,
-         "transfer: take the representation from this run folder"},
-        {"seeds", 0, "N", CLI_SIZE, &of.seeds, "transfer, sweep: seeds; 0: the scale's"},
-        {"digits", 0, "auto|mnist|drawn", CLI_CHOICE, &of.images,
-         "images of the lock; auto: mnist if it was fetched"},
-        {"digits-per-dial", 0, "N", CLI_SIZE, &of.digits, "of the lock: fewer make it smaller"},
-        {"show-options", 0, NULL, CLI_FLAG, &show_options,
-         "print the constants of table 1 and ours, and do nothing"},
-    };
+    reproduce_call call = {0};
+    psi_study_options how = {0};
+    cli_options options[] = {{psi_study_option_table(), &how, 0}, {CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "reproduce",
         .arguments = "[WHAT]",
@@ -225,28 +88,28 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
+    psi_study_result made = {0};
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (show_options) return study_show_presets(cli);
-    while (strcmp(scales[of.scale], of.scale_name) != 0) of.scale++;
-    if (!arguments[0] || (strcmp(arguments[0], "all") != 0 && !find_study(arguments[0]))) {
+    if (call.show_options) return cli_show_presets(cli);
+    const psi_study *one = arguments[0] ? find_study(arguments[0]) : NULL;
+    if (!arguments[0] || (strcmp(arguments[0], "all") != 0 && !one)) {
         status = FAIL(cli->ctx, PSI_EUSAGE,
                       "reproduce needs to know what: column-world, point-column-world, "
                       "combination-lock, transfer, sweep or all");
         goto done;
     }
-    if (of.digits < 2 || of.digits > 10) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "--digits-per-dial is from 2 to 10");
-        goto done;
+    if (one && one->agents && how.agent_episodes == 0) {
+        how.agent_episodes = how.episodes;
+        how.episodes = 0;
     }
-    if (find_study(arguments[0]) && find_study(arguments[0])->agents && of.agent_episodes == 0) {
-        of.agent_episodes = of.episodes;
-        of.episodes = 0;
-    }
-    if (!psi_figures_possible()) {
-        status = FAIL(cli->ctx, PSI_EMISSING, "gnuplot is not installed: the figures need it");
-        goto done;
-    }
-    status = run_studies(cli, &of, arguments[0]);
+    how.seed = cli->seed;
+    how.tell = tell;
+    how.user = cli;
+    TRY(psi_study_run(cli->ctx, arguments[0], &how, &made));
+    TRY(summarise(cli, &made));
+    cli_print(cli, "%s", made.page);
+    TRY(cli_set(cli, "page", json_string(made.page)));
 done:
+    psi_study_result_free(cli->ctx, &made);
     return status;
 }

@@ -43,12 +43,19 @@ static void print_task(cli_call *cli, psi_task_kind kind)
     cli_print(cli, "%s", "");
 }
 
+typedef struct tasks_call {
+    bool names;
+} tasks_call;
+
+static const psi_option OPTIONS[] = {
+    {"names", 0, PSI_OPTION_FLAG, OPTION_FIELD(tasks_call, names), NULL, "off", NULL,
+     PSI_OPTION_MAIN, "only the names, for scripts"},
+};
+
 psi_status cli_tasks(cli_call *cli, int argc, char **argv)
 {
-    bool names = false;
-    const cli_option options[] = {
-        {"names", 0, NULL, CLI_FLAG, &names, "only the names, for scripts"},
-    };
+    tasks_call call = {0};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {.name = "tasks",
                              .arguments = "",
                              .summary = "Lists the built-in tasks, their presets and their options",
@@ -61,7 +68,7 @@ psi_status cli_tasks(cli_call *cli, int argc, char **argv)
     json_t *tasks = json_array();
     for (int kind = 0; kind < PSI_TASK_KINDS; kind++) {
         json_array_append_new(tasks, task_json((psi_task_kind)kind));
-        if (names) {
+        if (call.names) {
             cli_print(cli, "%s", psi_task_name((psi_task_kind)kind));
         } else {
             print_task(cli, (psi_task_kind)kind);

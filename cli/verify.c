@@ -56,22 +56,31 @@ json_t *cli_certificate_json(const psi_certificate *certificate)
 static psi_status verify_files(cli_call *cli, const char *folder)
 {
     size_t n;
-    const psi_status status = psi_run_check_files(cli->ctx, folder, &n);
+    psi_status status = psi_run_check_files(cli->ctx, folder, &n);
+    if (status == PSI_OK) status = psi_run_check(cli->ctx, folder);
     if (status != PSI_OK) return status;
     cli_print(cli, "%s: all %zu files are as the run has left them", folder, n);
     return cli_set(cli, "files", json_integer((json_int_t)n));
 }
 
+typedef struct verify_call {
+    const char *key;
+    bool files;
+} verify_call;
+
+#define FIELD(name) OPTION_FIELD(verify_call, name)
+static const psi_option OPTIONS[] = {
+    {"files", 0, PSI_OPTION_FLAG, FIELD(files), NULL, "off", NULL, PSI_OPTION_MAIN,
+     "compare the run's files with the checksums in its manifest and with each other, and no more"},
+    {"key", 0, PSI_OPTION_TEXT, FIELD(key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
+     "which entry of a Dict observation, if not the run's"},
+};
+
 psi_status cli_verify(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    const char *key = NULL;
-    bool files = false;
-    const cli_option options[] = {
-        {"files", 0, NULL, CLI_FLAG, &files,
-         "compare the run's files with the checksums in its manifest, and no more"},
-        {"key", 0, "NAME", CLI_TEXT, &key, "which entry of a Dict observation, if not the run's"},
-    };
+    verify_call call = {0};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "verify",
         .arguments = "RUN [FILE]",
@@ -89,7 +98,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     int32_t *labels = NULL;
     bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (files) {
+    if (call.files) {
         status = verify_files(cli, arguments[0]);
         goto done;
     }
@@ -98,7 +107,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
                  "verify needs FILE, the data to hold the run against; or "
                  "--files"));
     }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], key, &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
     const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));

@@ -16,6 +16,7 @@ extern "C" {
 
 // ---- collecting ---------------------------------------------------------------------------------
 
+// What was collected.
 typedef struct psi_collect_result {
     uint64_t episodes, steps, terminated;
 } psi_collect_result;
@@ -89,11 +90,13 @@ typedef enum psi_view {
 #undef X
 } psi_view;
 
+// "one-hot"; borrowed.
 PSI_API const char *psi_view_name(psi_view view);
 
 // The loss of a temporal difference δ = Q(s,a) − y: δ², or Huber's, ½δ² up to 1 and |δ| − ½ beyond.
 typedef enum psi_td_loss { PSI_TD_SQUARED, PSI_TD_HUBER } psi_td_loss;
 
+// What can be chosen about an agent (psi_agent_option_table describes it).
 typedef struct psi_agent_options {
     psi_agent_kind kind;
     psi_view view;
@@ -122,7 +125,9 @@ typedef struct psi_agent_options {
     uint64_t seed;
 } psi_agent_options;
 
+// What is usual for a kind of agent: table 2 of the paper where it says something.
 PSI_API psi_agent_options psi_agent_defaults(psi_agent_kind kind);
+PSI_API const psi_option_table *psi_agent_option_table(void); // of what can be chosen
 
 // One episode of a learning curve.
 typedef struct psi_agent_episode {
@@ -144,6 +149,7 @@ typedef struct psi_agent_score {
     double area;                   // under the learning curve: mean of the episodes' reward / steps
 } psi_agent_score;
 
+// The score of n episodes. O(n).
 PSI_API psi_agent_score psi_agent_score_of(const psi_agent_episode *episodes, size_t n);
 
 // An agent in its task: learns episode by episode. What it does depends on task, options and seed
@@ -208,10 +214,12 @@ typedef struct psi_scores {
     const double *scores;
 } psi_scores;
 
+// An estimate, and between which bounds it lies with the confidence that was asked for.
 typedef struct psi_interval {
     double estimate, low, high;
 } psi_interval;
 
+// How intervals are found: by resampling runs so many times.
 typedef struct psi_bootstrap_options {
     size_t repetitions; // 2,000
     double confidence;  // .95

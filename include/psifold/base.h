@@ -14,11 +14,15 @@
 extern "C" {
 #endif
 
+// The version. The binary interface is the same as long as these two are.
 #define PSI_VERSION_MAJOR 0
+// See PSI_VERSION_MAJOR.
 #define PSI_VERSION_MINOR 1
+// What changes with every release.
 #define PSI_VERSION_PATCH 0
 
 #if defined(__GNUC__)
+// What is public, and visible outside of the library.
 #define PSI_API __attribute__((visibility("default")))
 #else
 #define PSI_API
@@ -60,6 +64,7 @@ typedef struct psi_allocator {
     void *user;
 } psi_allocator;
 
+// How weighty a sentence is: something to know, or something to look after.
 typedef enum psi_log_level { PSI_LOG_NOTE, PSI_LOG_WARNING } psi_log_level;
 
 // Work that takes time reports itself: done of total units (total 0: not known) of a named phase.
@@ -70,6 +75,7 @@ typedef struct psi_progress {
     double seconds, seconds_left;
 } psi_progress;
 
+// What a context is made with; all zero is fine.
 typedef struct psi_options {
     psi_allocator allocator; // all zero: malloc and free
     void (*log)(void *user, psi_log_level level, const char *sentence);
@@ -89,6 +95,7 @@ typedef struct psi_error_record {
     char where[64]; // file:line in the library
 } psi_error_record;
 
+// A context: see psi_ctx_new.
 typedef struct psi_ctx psi_ctx;
 
 // A context carries allocator, callbacks, threads and the last error. It is used by one thread at a
@@ -98,9 +105,10 @@ typedef struct psi_ctx psi_ctx;
 PSI_API psi_status psi_ctx_new(const psi_options *options, psi_ctx **out);
 PSI_API void psi_ctx_free(psi_ctx *ctx);
 
+// What went wrong last; borrowed, until the next call that fails.
 PSI_API const psi_error_record *psi_error(const psi_ctx *ctx);
-PSI_API int psi_threads(const psi_ctx *ctx);
-PSI_API void psi_cancel(psi_ctx *ctx); // running work returns PSI_ECANCELLED at its next step
+PSI_API int psi_threads(const psi_ctx *ctx); // how many threads it works with
+PSI_API void psi_cancel(psi_ctx *ctx);       // running work returns PSI_ECANCELLED at its next step
 
 // Element types of arrays, in memory and in files.
 #define PSI_DTYPE_TABLE(X)                                                                         \
@@ -116,9 +124,11 @@ typedef enum psi_dtype {
 #undef X
 } psi_dtype;
 
+// Bytes of an element, and its name in numpy.
 PSI_API size_t psi_dtype_size(psi_dtype dtype);
 PSI_API const char *psi_dtype_name(psi_dtype dtype);
 
+// The most dimensions that an observation has.
 #define PSI_MAX_RANK 4
 
 // The shape of one observation: rank 0 is a single number, {3, 28, 28} three stacked images.
@@ -128,6 +138,75 @@ typedef struct psi_shape {
 } psi_shape;
 
 PSI_API size_t psi_shape_size(const psi_shape *shape); // product of the dimensions; 1 for rank 0
+
+// ---- options ------------------------------------------------------------------------------------
+
+// What can be chosen is described once, in a table of the fields of a struct. The command line, its
+// help, the man page and completion, the manifest of a run, the check when it is resumed, the keys
+// of results that are kept and the keyword arguments of other languages all come from there.
+
+typedef enum psi_option_kind {
+    PSI_OPTION_FLAG,    // bool: given as "on" or "off"
+    PSI_OPTION_SIZE,    // size_t
+    PSI_OPTION_SEED,    // uint64_t
+    PSI_OPTION_REAL,    // double
+    PSI_OPTION_SECONDS, // double: "90", "90s", "1.5m", "2h"
+    PSI_OPTION_TEXT,    // const char *, borrowed
+    PSI_OPTION_CHOICE,  // one of the words in value: an enum or a bool, counted from 0, or the word
+} psi_option_kind;
+
+// Who shows an option.
+typedef enum psi_option_group {
+    PSI_OPTION_MAIN,           // --help
+    PSI_OPTION_MORE,           // --help-all, the man page
+    PSI_OPTION_KEPT,           // no command: it is only written down
+    PSI_OPTION_MAY_CHANGE = 4, // added to one of these: a run may be resumed with another value
+} psi_option_group;
+
+// One option: a field of a struct, and all there is to say about it.
+typedef struct psi_option {
+    const char *name; // "epsilon-sf" on the command line, "epsilon_sf" in files and other languages
+    char letter;      // 'o' for -o; 0: none
+    psi_option_kind kind;
+    size_t offset, size;  // of the field, in bytes
+    const char *value;    // what help calls the value, "N"; the words of a choice, "auto|full|half"
+    const char *standard; // the default, as it would be given; NULL: what the struct holds
+    const char *range;    // "[1,", "(0,1)": a round bracket where the bound is excluded; NULL: any
+    unsigned group;       // psi_option_group
+    const char *help;
+} psi_option;
+
+// At most 64 options: bit i of a set that says which were given stands for rows[i].
+typedef struct psi_option_table {
+    const psi_option *rows;
+    size_t n;
+} psi_option_table;
+
+// The option of this name, in either spelling; NULL if there is none.
+PSI_API const psi_option *psi_option_find(const psi_option_table *table, const char *name);
+
+// Every field that has a default gets it.
+PSI_API void psi_options_reset(const psi_option_table *table, void *options);
+
+// One option, as on the command line. Adds it to *given (may be NULL). PSI_EUSAGE, with a sentence
+// that says what it takes, for a name that is not in the table or a value that makes no sense; the
+// struct is as it was then.
+PSI_API psi_status psi_option_set(psi_ctx *ctx, const psi_option_table *table, void *options,
+                                  const char *name, const char *text, uint64_t *given);
+
+// The options that were given, from one struct to another: on top of other defaults, for example.
+PSI_API void psi_options_copy(const psi_option_table *table, uint64_t given, const void *from,
+                              void *into);
+
+// PSI_EUSAGE, naming it, if a field is outside its range.
+PSI_API psi_status psi_options_check(psi_ctx *ctx, const psi_option_table *table,
+                                     const void *options);
+
+enum { PSI_OPTION_TEXT_SIZE = 64 };
+
+// The value of a field, as it would be given; "" for a text that is NULL. Returns the buffer.
+PSI_API const char *psi_option_text(const psi_option *option, const void *options,
+                                    char text[PSI_OPTION_TEXT_SIZE]);
 
 #ifdef __cplusplus
 }

@@ -27,11 +27,24 @@ typedef enum psi_approximator {
 #undef X
 } psi_approximator;
 
+// "resnet18"; borrowed.
 PSI_API const char *psi_approximator_name(psi_approximator approximator);
 
 // How latent states are told apart: by evidence, or by successor features within epsilon, as they
 // were before. The paper's own schedule is a third way (psi_cluster_paper).
 typedef enum psi_method { PSI_METHOD_EVIDENCE, PSI_METHOD_SUCCESSOR_FEATURES } psi_method;
+
+// The paper's schedule, with its constants for one of its tasks (psi_cluster_paper).
+#define PSI_PAPER_TABLE(X)                                                                         \
+    X(NONE, "none")                                                                                \
+    X(COLUMN_WORLD, "column-world")                                                                \
+    X(COMBINATION_LOCK, "combination-lock")
+
+typedef enum psi_paper {
+#define X(name, text) PSI_PAPER_##name,
+    PSI_PAPER_TABLE(X)
+#undef X
+} psi_paper;
 
 // How the features of all observations are kept. Halves (bfloat16) take half the memory; auto
 // takes them where floats would need more than a gibibyte.
@@ -60,6 +73,7 @@ typedef struct psi_cluster_phase {
 
 typedef struct psi_run psi_run; // a run folder, see below
 
+// What can be chosen about a clustering (psi_cluster_option_table describes it).
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
@@ -86,7 +100,7 @@ typedef struct psi_cluster_options {
     size_t representation_steps; // 0: three epochs, 1,000 to 12,000; resnet18: two less 250
     size_t shift;                // images are moved by up to so many pixels while networks learn
     double learning_rate;
-    bool paper; // the paper's schedule: see psi_cluster_paper
+    psi_paper paper; // the paper's schedule: see psi_cluster_paper
     size_t batch, reward_epochs, sf_epochs, representation_epochs; // of it
     uint64_t seed;
     psi_run *run; // where the run is kept while it is under way; NULL: nowhere
@@ -97,6 +111,7 @@ typedef struct psi_cluster_options {
     void *user;
 } psi_cluster_options;
 PSI_API psi_cluster_options psi_cluster_defaults(void);
+PSI_API const psi_option_table *psi_cluster_option_table(void); // of what can be chosen
 
 // The paper's schedule with the constants of its table 1: at every refinement the whole network is
 // trained for so many epochs at a constant learning rate, with cross-entropy alone; clusters are
@@ -137,6 +152,7 @@ PSI_API void psi_certificate_free(psi_ctx *ctx, psi_certificate *certificate);
 
 // ---- the verdict --------------------------------------------------------------------------------
 
+// How sure the answer is, in a word.
 #define PSI_VERDICT_TABLE(X)                                                                       \
     X(CERTAIN, "certain")                       /* every other answer loses by a margin */         \
     X(UNDETERMINED, "undetermined")             /* the data leave something open: see doubts */    \
@@ -151,6 +167,7 @@ typedef enum psi_verdict {
 #undef X
 } psi_verdict;
 
+// "not-markov"; borrowed.
 PSI_API const char *psi_verdict_name(psi_verdict verdict);
 
 // What keeps an answer from being certain.
@@ -161,6 +178,7 @@ typedef enum psi_doubt_kind {
     PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows
 } psi_doubt_kind;
 
+// One thing that the data leave open.
 typedef struct psi_doubt {
     psi_doubt_kind kind;
     int32_t state, other;
@@ -170,6 +188,7 @@ typedef struct psi_doubt {
 
 // ---- the whole method ---------------------------------------------------------------------------
 
+// What a clustering found. Everything in it belongs to it.
 typedef struct psi_clustering {
     size_t n_observations;
     size_t n_latent; // K; latent state 0 is the terminal one if has_terminal
@@ -253,6 +272,7 @@ typedef struct psi_cover_points {
     void *user;
 } psi_cover_points;
 
+// How points are covered.
 typedef struct psi_cover_options {
     double epsilon;
     psi_norm norm;
@@ -262,6 +282,7 @@ typedef struct psi_cover_options {
     const char *phase; // the name under which each pass over the points tells its progress, or NULL
 } psi_cover_options;
 
+// Centres, and which of them each point belongs to.
 typedef struct psi_cover_result {
     size_t n_clusters;
     float *centres;  // (n_clusters, groups, width)
@@ -339,8 +360,14 @@ PSI_API psi_status psi_fingerprint_of(psi_ctx *ctx, const psi_trajectories *data
 // how many files there are. psi_run_load does this, too.
 PSI_API psi_status psi_run_check_files(psi_ctx *ctx, const char *folder, size_t *n);
 
+// Whether what the files of a finished run say fits together: labels of latent states that there
+// are, at least one observation in each of them, refinements with labels of their own, a model
+// whose rows are distributions. PSI_EDATA or PSI_EFORMAT with a sentence if not.
+PSI_API psi_status psi_run_check(psi_ctx *ctx, const char *folder);
+
 // A run read back.
 typedef struct psi_run_result {
+    char *folder; // that it was read from
     size_t n_latent, n_actions, n_observations, n_refinements;
     bool has_terminal;
     psi_fingerprint fingerprint; // of the data it was made from
@@ -374,11 +401,10 @@ PSI_API void psi_run_steps_free(psi_ctx *ctx, psi_cluster_step *steps);
 PSI_API psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result *run,
                                   const psi_observations *observations, int32_t *labels);
 
-// A run's table or network, ready to be asked again and again; by one thread at a time. The folder
-// is looked at only here; the run must outlive it. *out belongs to the caller.
+// A run's table or network, ready to be asked again and again; by one thread at a time. The run
+// must outlive it, its folder need not. *out belongs to the caller.
 typedef struct psi_predictor psi_predictor;
-PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const char *folder, const psi_run_result *run,
-                                     psi_predictor **out);
+PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const psi_run_result *run, psi_predictor **out);
 PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
 
 // Which latent states observations are: labels (n) and, unless it is NULL, confidence (n), the
@@ -390,6 +416,17 @@ PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
 PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
                                const psi_observations *observations, double min_confidence,
                                int32_t *labels, float *confidence);
+
+// Labels that a network gave, where latent state 0 is the terminal one: the ends of terminated
+// episodes become what they are known to be, and −1 what looks like an end where the episode went
+// on.
+PSI_API void psi_mark_terminals(const psi_trajectories *data, int32_t *labels);
+
+// The labels (n_observations) that a run gives to data: its own if these are the data that it was
+// made from (*own, by their fingerprint; may be NULL), else those that psi_predict gives, with
+// terminal states marked. PSI_ESHAPE for another number of actions.
+PSI_API psi_status psi_run_label(psi_ctx *ctx, const psi_run_result *run,
+                                 const psi_trajectories *data, int32_t *labels, bool *own);
 
 // The latent model of refinement i (from 1), as made from the run's own data. *out belongs to the
 // caller.

@@ -21,6 +21,7 @@ PSI_API psi_status psi_observations_over(psi_ctx *ctx, psi_dtype dtype, const ps
                                          size_t count, const void *data, psi_observations **out);
 PSI_API void psi_observations_free(psi_ctx *ctx, psi_observations *observations);
 
+// How many rows there are, of which type and shape, and the bytes of each. O(1).
 PSI_API size_t psi_observations_count(const psi_observations *observations);
 PSI_API psi_dtype psi_observations_dtype(const psi_observations *observations);
 PSI_API const psi_shape *psi_observations_shape(const psi_observations *observations);
@@ -48,6 +49,7 @@ PSI_API const void *psi_observations_data(const psi_observations *observations);
 // actions for the smallest observations.
 enum { PSI_MAX_ACTIONS = 1 << 20, PSI_PAIR_BYTES = 16, PSI_BYTES_PER_BYTE = 4096 };
 
+// A data set: the observations of all episodes, each stored once, and what happened between them.
 typedef struct psi_trajectories {
     size_t n_episodes;     // E
     size_t n_transitions;  // N, the sum of all lengths
@@ -72,6 +74,7 @@ static inline size_t psi_row(size_t episode, size_t transition)
     return transition + episode;
 }
 
+// How a data set is read; all zero is fine.
 typedef struct psi_read_options {
     const char *observation_key; // which entry of a Dict observation; NULL if there is only one
     size_t memory_limit;         // observations above this many bytes stay in the file; 0: half of
@@ -99,6 +102,7 @@ PSI_API psi_status psi_trajectories_learnable(psi_ctx *ctx, const psi_trajectori
 
 enum { PSI_SUMMARY_REWARDS = 64 };
 
+// A reward, and how often it was given.
 typedef struct psi_reward_count {
     double value;
     uint64_t count;
@@ -151,6 +155,9 @@ typedef struct psi_episode {
 // like that. The files appear whole when the writer is committed.
 typedef struct psi_writer psi_writer;
 
+// PSI_EUSAGE if the path is there and replace is not set. What is added is copied; PSI_EDATA for
+// episodes that contradict the specification. *out belongs to the caller until it is committed or
+// discarded.
 PSI_API psi_status psi_writer_open(psi_ctx *ctx, const char *path, const psi_episode_spec *spec,
                                    bool replace, psi_writer **out);
 PSI_API psi_status psi_writer_add(psi_writer *writer, const psi_episode *episode);
@@ -160,6 +167,7 @@ PSI_API void psi_writer_discard(psi_writer *writer);      // NULL is fine
 // The same, into memory.
 typedef struct psi_collector psi_collector;
 
+// As a writer. The trajectories belong to the caller.
 PSI_API psi_status psi_collector_new(psi_ctx *ctx, const psi_episode_spec *spec,
                                      psi_collector **out);
 PSI_API psi_status psi_collector_add(psi_collector *collector, const psi_episode *episode);

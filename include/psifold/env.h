@@ -41,6 +41,7 @@ typedef enum psi_digits {
 #undef X
 } psi_digits;
 
+// What is rewarded about the right column.
 typedef enum psi_column_reward {
     PSI_REWARD_ENTERING, // 1 for a step from another column into the right one
     PSI_REWARD_BEING,    // 1 for every step that begins in the right column
@@ -85,11 +86,13 @@ typedef struct psi_task {
     int goal_length, start_length;
 } psi_task;
 
+// A variant of a task, by name.
 typedef struct psi_task_preset {
     psi_task_kind kind;
     const char *name, *what;
 } psi_task_preset;
 
+// What can be chosen about a task: see psi_task_set.
 typedef struct psi_task_option {
     const char *name;     // "dials"
     const char *argument; // "N"; NULL for a switch
@@ -134,6 +137,7 @@ typedef struct psi_task_space {
     size_t n_actions;
 } psi_task_space;
 
+// The space of a checked task.
 PSI_API psi_task_space psi_task_observe(const psi_task *task);
 
 // A batch of environments. Environment i rolls its own dice: what happens in it depends on the
@@ -146,6 +150,7 @@ PSI_API psi_status psi_env_new(psi_ctx *ctx, const psi_task *task, size_t n_envs
                                psi_env **out);
 PSI_API void psi_env_free(psi_ctx *ctx, psi_env *env);
 
+// How many environments there are in the batch.
 PSI_API size_t psi_env_count(const psi_env *env);
 PSI_API const psi_task *psi_env_task(const psi_env *env); // as checked and completed
 PSI_API const psi_task_space *psi_env_space(const psi_env *env);

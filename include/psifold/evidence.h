@@ -35,6 +35,7 @@ typedef struct psi_draws {
     double mean_variance;
 } psi_draws;
 
+// What was found: groups of leaves, and how sure that is.
 typedef struct psi_grouping {
     size_t n_groups;
     int32_t *group; // (n_nodes) of every leaf; −1: it mixes groups, or nothing followed it; nodes
@@ -42,6 +43,8 @@ typedef struct psi_grouping {
     float *margin;  // (n_nodes) nats by which a leaf's cell fits its group better than the next one
     float *same;    // (n_nodes) nats by which all that followed a node, whose leaves are in one
                     // group, is more probable by the law of the rest of the group than by its own
+    float *against; // (n_nodes) nats by which families speak against a leaf's group, added up: each
+                    // as if only its law were another; 0 for cells
     size_t n_families, n_outcomes;
     uint32_t *family;      // (n_families + 1) as in the draws
     double *counts;        // (n_groups, n_outcomes)
@@ -61,6 +64,11 @@ PSI_API double psi_log_rising(double x, double n);
 // *out belongs to the caller. PSI_ELIMIT if there are more than max_groups.
 PSI_API psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *draws,
                              size_t max_groups, psi_grouping **out);
+// Of groups that are given: nats (n_nodes) by which what followed a leaf is more probable by a law of
+// its own, which may share families with its group's, than by the law of the others in its group;
+// −∞ where there are no others. Nodes that are no leaf are in no group (−1). O(draws · families).
+PSI_API psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *draws,
+                              size_t n_groups, const int32_t *group, float *nats);
 PSI_API void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping);
 
 #ifdef __cplusplus

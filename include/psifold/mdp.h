@@ -87,6 +87,7 @@ PSI_API void psi_mdp_free(psi_ctx *ctx, psi_mdp *mdp);
 // successors, and, if complete, every other pair (s, a) has a row.
 PSI_API psi_status psi_mdp_check(psi_ctx *ctx, const psi_mdp *mdp, bool complete);
 
+// Whether the pair (s, a) has a row. O(1).
 PSI_API bool psi_mdp_seen(const psi_mdp *mdp, size_t state, size_t action);
 PSI_API void psi_mdp_dense(const psi_mdp *mdp, size_t action, double *m); // M_a into (S, S)
 
@@ -190,8 +191,10 @@ PSI_API psi_status psi_quotient(psi_ctx *ctx, const psi_mdp *mdp, const psi_part
 PSI_API psi_status psi_bisimulation(psi_ctx *ctx, const psi_mdp *mdp, double tolerance,
                                     psi_partition **out);
 
+// The norm of a difference of successor features.
 typedef enum psi_norm { PSI_L2, PSI_L1 } psi_norm; // the footnote's, and the proof's
 
+// How a model is refined.
 typedef struct psi_refine_options {
     double gamma;          // .4: inside the theorem's condition
     double epsilon_reward; // 0: 1e-9 of the largest reward
@@ -202,6 +205,7 @@ typedef struct psi_refine_options {
 } psi_refine_options;
 PSI_API psi_refine_options psi_refine_defaults(void);
 
+// The partition that was found, and how.
 typedef struct psi_refinement {
     psi_partition *partition; // block 0 is the terminal states', where there are any
     size_t n_refinements;     // the reward refinement included
@@ -217,8 +221,10 @@ PSI_API void psi_refinement_free(psi_ctx *ctx, psi_refinement *refinement);
 
 // ---- planning and roll-outs ---------------------------------------------------------------------
 
+// What pairs without a row are to a plan.
 typedef enum psi_unseen { PSI_UNSEEN_EXCLUDED, PSI_UNSEEN_OPTIMISTIC } psi_unseen;
 
+// How a plan is made.
 typedef struct psi_plan_options {
     double gamma;            // .95
     double tolerance;        // 1e-10: until no value changes by more
@@ -228,6 +234,7 @@ typedef struct psi_plan_options {
 } psi_plan_options;
 PSI_API psi_plan_options psi_plan_defaults(void);
 
+// Values and the policy that reaches them.
 typedef struct psi_plan {
     size_t n_states, n_actions;
     double *value;   // (S) V(s) = max_a Q(s,a); 0 for terminal states and where all is excluded
@@ -242,6 +249,7 @@ PSI_API psi_status psi_value_iteration(psi_ctx *ctx, const psi_mdp *mdp,
                                        const psi_plan_options *options, psi_plan **out);
 PSI_API void psi_plan_free(psi_ctx *ctx, psi_plan *plan);
 
+// How a belief moves on.
 typedef enum psi_rollout_kind {
     PSI_ROLLOUT_SOFT,  // the belief moves through M_a: b' = M_aᵀ b
     PSI_ROLLOUT_ARGMAX // the most probable latent state only
@@ -253,6 +261,7 @@ PSI_API psi_status psi_rollout(psi_ctx *ctx, const psi_mdp *latent, const double
                                size_t length, const int32_t *actions, psi_rollout_kind kind,
                                double *rewards);
 
+// How far predicted reward sequences are from those that were seen.
 typedef struct psi_sequence_error {
     size_t judged;        // episodes with a known first latent state and at least one step
     double mean, median;  // over episodes, of the mean |r_t − r̂_t| along the episode
@@ -278,6 +287,7 @@ typedef struct psi_emissions {
     bool every_row;              // in the place of labels everywhere; false: for ignored rows only
 } psi_emissions;
 
+// How labels are smoothed.
 typedef struct psi_smooth_options {
     double noise;                   // .1: a label is right with probability 1 − noise
     double floor;                   // 1e-3: M_a + floor/K, renormalised; > 0
@@ -295,6 +305,7 @@ typedef struct psi_smooth_options {
 } psi_smooth_options;
 PSI_API psi_smooth_options psi_smooth_defaults(void);
 
+// What smoothing changed.
 typedef struct psi_smooth_summary {
     size_t ignored_before, ignored_after; // rows
     size_t changed;                       // rows kept before and after with different labels
@@ -322,6 +333,7 @@ PSI_API psi_status psi_smooth(psi_ctx *ctx, const psi_paths *paths,
                               const psi_smooth_options *options, int32_t *labels, float *posterior,
                               psi_smooth_summary *summary);
 
+// When two latent states are merged.
 typedef struct psi_merge_options {
     double tolerance;        // .1: total variation that two rows may differ by …
     double slack;            // 2: … plus this many standard errors of the difference
@@ -346,6 +358,7 @@ typedef struct psi_model_reward {
     double *choice; // (C)
 } psi_model_reward;
 
+// A named set of states.
 typedef struct psi_model_label {
     char *name;
     uint8_t *holds; // (S) 0 or 1
@@ -405,6 +418,7 @@ PSI_API psi_status psi_model_write(psi_ctx *ctx, const psi_model *model, const c
 
 // ---- exact quotients ----------------------------------------------------------------------------
 
+// What the quotient has to keep apart.
 typedef struct psi_quotient_options {
     const char *labels;         // "a,b": these are kept apart; NULL: all but init; "": none
     const char *rewards;        // "a,b"; NULL: all; "": none
@@ -415,6 +429,7 @@ typedef struct psi_quotient_options {
 } psi_quotient_options;
 PSI_API psi_quotient_options psi_quotient_defaults(void);
 
+// The coarsest partition, its model, and what it took.
 typedef struct psi_quotient_result {
     psi_partition *partition; // blocks in order of their first states
     psi_model *model;         // over the blocks: the choices of each block's first state
@@ -444,6 +459,7 @@ PSI_API void psi_quotient_free(psi_ctx *ctx, psi_quotient_result *result);
 
 // ---- planning on such models --------------------------------------------------------------------
 
+// What is planned for.
 typedef struct psi_model_plan_options {
     const char *target; // a label: the probability of ever reaching it; NULL: discounted rewards …
     const char *reward; // … of this name; NULL: of the first there is
@@ -454,6 +470,7 @@ typedef struct psi_model_plan_options {
 } psi_model_plan_options;
 PSI_API psi_model_plan_options psi_model_plan_defaults(void);
 
+// Bounds on both sides of every value, and the choice that reaches them.
 typedef struct psi_model_plan {
     size_t n_states;
     double *lower, *upper; // (S) the value lies between them, but for rounding

@@ -23,6 +23,7 @@ typedef double psi_real;
 typedef float psi_real;
 #endif
 
+// The kinds of networks.
 #define PSI_NET_TABLE(X)                                                                           \
     X(MLP, "mlp")                                                                                  \
     X(CNN, "cnn")                                                                                  \
@@ -62,6 +63,7 @@ typedef struct psi_net_spec {
 PSI_API psi_net_spec psi_net_defaults(psi_net_kind kind, const psi_shape *input, psi_dtype dtype,
                                       size_t n_actions, size_t n_classes);
 
+// A network, its memory for passes, and its optimiser.
 typedef struct psi_net psi_net;
 typedef struct psi_work psi_work;
 typedef struct psi_adam psi_adam;
@@ -73,6 +75,7 @@ PSI_API psi_status psi_net_new(psi_ctx *ctx, const psi_net_spec *spec, uint64_t 
 PSI_API psi_status psi_net_clone(psi_ctx *ctx, const psi_net *net, psi_net **out);
 PSI_API void psi_net_free(psi_ctx *ctx, psi_net *net); // NULL is fine
 
+// What the network is; borrowed.
 PSI_API const psi_net_spec *psi_net_spec_of(const psi_net *net);
 PSI_API size_t psi_net_n_features(const psi_net *net);   // D
 PSI_API size_t psi_net_n_outputs(const psi_net *net);    // A · K
@@ -87,6 +90,8 @@ typedef struct psi_tensor_info {
     bool trained; // false for running statistics
 } psi_tensor_info;
 
+// The tensors of a network, one by one: how many, what each is, and its numbers out and in.
+// PSI_EUSAGE for an index that there is not.
 PSI_API size_t psi_net_tensor_count(const psi_net *net);
 PSI_API psi_status psi_net_tensor_info(psi_ctx *ctx, const psi_net *net, size_t index,
                                        psi_tensor_info *out);
@@ -105,6 +110,7 @@ PSI_API psi_status psi_net_head(psi_ctx *ctx, const psi_net *net, size_t n_actio
                                 size_t n_classes, uint64_t seed, psi_net **out);
 PSI_API psi_status psi_net_set_head(psi_ctx *ctx, psi_net *net, const psi_net *head);
 
+// What a workspace has to be fit for.
 typedef struct psi_work_options {
     size_t max_batch;    // largest batch of one step
     bool predict_only;   // no backward pass: less memory
@@ -129,6 +135,7 @@ PSI_API psi_status psi_net_predict(psi_ctx *ctx, const psi_net *net, psi_work *w
 
 // ---- Training, step by step: forward, a loss, backward, Adam.
 
+// What batch norm does in a forward pass.
 typedef enum psi_norm_mode {
     PSI_NORM_BATCH,  // statistics of the batch; running statistics follow it
     PSI_NORM_FROZEN, // running statistics, which stay as they are
@@ -163,10 +170,12 @@ PSI_API psi_status psi_net_backward(psi_ctx *ctx, const psi_net *net, psi_work *
 PSI_API psi_status psi_work_gradient(psi_ctx *ctx, const psi_net *net, const psi_work *work,
                                      size_t tensor, psi_real *out); // like psi_net_tensor_get
 
+// Adam's constants.
 typedef struct psi_adam_options {
     double beta1, beta2, epsilon; // all 0: PyTorch's 0.9, 0.999, 1e-8
 } psi_adam_options;
 
+// An optimiser for networks of this architecture; options may be NULL. *out belongs to the caller.
 PSI_API psi_status psi_adam_new(psi_ctx *ctx, const psi_net *net, const psi_adam_options *options,
                                 psi_adam **out);
 PSI_API void psi_adam_free(psi_ctx *ctx, psi_adam *adam);
@@ -189,8 +198,10 @@ PSI_API psi_status psi_net_train_step(psi_ctx *ctx, psi_net *net, psi_work *work
 
 // ---- Learning rates.
 
+// What the learning rate does once it is at its highest.
 typedef enum psi_schedule_kind { PSI_CONSTANT, PSI_LINEAR, PSI_COSINE } psi_schedule_kind;
 
+// How the learning rate changes over the steps of a training.
 typedef struct psi_schedule {
     psi_schedule_kind kind;
     double learning_rate;  // the highest
@@ -198,6 +209,7 @@ typedef struct psi_schedule {
     double decay_from;     // share of all steps after which linear and cosine fall, to 0 at the end
 } psi_schedule;
 
+// The learning rate of a step (from 0) of n_steps.
 PSI_API double psi_schedule_at(const psi_schedule *schedule, uint64_t step, uint64_t n_steps);
 
 // ---- Training over a data set.
@@ -219,6 +231,7 @@ typedef struct psi_samples {
     const float *log_priors; // (A, K) or NULL
 } psi_samples;
 
+// How far a training is, and how well it does.
 typedef struct psi_epoch {
     uint64_t epoch, steps;                   // finished so far
     double training_loss;                    // mean of the epoch
@@ -226,6 +239,7 @@ typedef struct psi_epoch {
     double learning_rate, seconds;
 } psi_epoch;
 
+// How a network is trained over a data set.
 typedef struct psi_train_options {
     size_t batch, epochs;
     uint64_t max_steps; // 0: as many as the epochs have
@@ -242,6 +256,7 @@ typedef struct psi_train_options {
 // options stay the caller's and must outlive it.
 typedef struct psi_training psi_training;
 
+// *out belongs to the caller.
 PSI_API psi_status psi_training_new(psi_ctx *ctx, psi_net *net, psi_work *work,
                                     const psi_samples *samples, const psi_train_options *options,
                                     psi_training **out);

@@ -11,5 +11,6 @@
 #include <psifold/mdp.h>
 #include <psifold/nn.h>
 #include <psifold/report.h>
+#include <psifold/study.h>
 
 #endif

@@ -13,6 +13,7 @@ extern "C" {
 
 // ---- the page of a run --------------------------------------------------------------------------
 
+// What a page shows.
 typedef struct psi_report_options {
     const char *data_path;       // NULL: where the manifest says
     const char *observation_key; // which entry of a Dict observation; NULL if there is only one

@@ -7,7 +7,6 @@
 struct flat_run {
     psi_run_result *result;
     psi_predictor *predictor; // made when it is first asked
-    char *folder;
 };
 
 int flat_run_load(flat_session *session, const char *folder, flat_run **out)
@@ -15,9 +14,7 @@ int flat_run_load(flat_session *session, const char *folder, flat_run **out)
     flat_run *run = calloc(1, sizeof *run);
     *out = NULL;
     if (!run) return flat_fail(session, PSI_ENOMEM, "no memory for a run");
-    run->folder = strdup(folder);
-    const psi_status status =
-        run->folder ? psi_run_load(session->ctx, folder, &run->result) : PSI_ENOMEM;
+    const psi_status status = psi_run_load(session->ctx, folder, &run->result);
     if (status != PSI_OK) {
         flat_run_free(session, run);
         return (int)status;
@@ -31,7 +28,6 @@ void flat_run_free(flat_session *session, flat_run *run)
     if (!run) return;
     psi_predictor_free(session->ctx, run->predictor);
     psi_run_result_free(session->ctx, run->result);
-    free(run->folder);
     free(run);
 }
 
@@ -57,7 +53,7 @@ int flat_run_predict(flat_session *session, flat_run *run, const flat_columns *r
     psi_observations *asked = NULL;
     psi_status status = PSI_OK;
     if (!run->predictor) {
-        status = psi_predictor_new(session->ctx, run->folder, run->result, &run->predictor);
+        status = psi_predictor_new(session->ctx, run->result, &run->predictor);
     }
     if (status == PSI_OK)
         status = psi_observations_over(session->ctx, (psi_dtype)rows->dtype, &shape,

@@ -37,8 +37,8 @@ class ClusterOptions(TypedDict, total=False):
 
     method: Literal["evidence", "successor-features"]
     approximator: Literal["auto", "table", "mlp", "cnn", "resnet18"]
-    paper: Literal["column-world", "combination-lock"] | None
-    split: bool
+    paper: Literal["none", "column-world", "combination-lock"]
+    refine: Literal["recluster", "split"]
     fine_tune: bool
     heads: bool
     auxiliary: bool
@@ -66,14 +66,14 @@ class ClusterOptions(TypedDict, total=False):
     representation_epochs: int
 
 
-def cluster_options() -> dict[str, Any]:
-    """All options of ``cluster`` with their defaults.
+def cluster_options() -> dict[str, dict[str, str]]:
+    """All options of ``cluster``: for each its default, what it takes, and what it is.
 
     >>> from psifold.run import cluster_options
-    >>> cluster_options()["method"]
+    >>> cluster_options()["method"]["default"]
     'evidence'
     """
-    options: dict[str, Any] = Session(1).text("flat_cluster_options")
+    options: dict[str, dict[str, str]] = Session(1).text("flat_cluster_options")
     return options
 
 

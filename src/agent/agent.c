@@ -5,33 +5,6 @@
 #include "base/context.h"
 #include "base/progress.h"
 
-#include <math.h>
-
-static psi_status check_options(psi_ctx *ctx, const psi_agent_options *o)
-{
-    const struct {
-        bool fine;
-        const char *what;
-    } rules[] = {
-        {(int)o->kind >= 0 && (int)o->kind < PSI_AGENT_KINDS, "the kind of agent is not known"},
-        {o->hidden > 0 && o->hidden <= 1 << 16, "a layer has from 1 to 65536 units"},
-        {o->gamma >= 0 && o->gamma < 1, "gamma must be at least 0 and below 1"},
-        {o->learning_rate > 0 && isfinite(o->learning_rate), "the learning rate must be positive"},
-        {o->batch > 0 && o->batch <= 1 << 20, "a batch has from 1 to 2^20 transitions"},
-        {o->buffer > 1 && o->buffer <= 1 << 30, "the buffer holds from 2 to 2^30 observations"},
-        {o->update_every > 0, "updates come at most once a step"},
-        {o->final_epsilon >= 0 && o->final_epsilon <= 1, "epsilon is a probability"},
-        {o->tau > 0 && o->tau <= 1, "tau must be above 0 and at most 1"},
-        {o->table_rate > 0 && o->table_rate <= 1, "the table's rate is above 0 and at most 1"},
-        {o->optimism > 0 && isfinite(o->optimism), "optimism must be positive"},
-        {isfinite(o->best_value), "the best value must be a finite number"},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (!rules[i].fine) return FAIL(ctx, PSI_EUSAGE, "%s", rules[i].what);
-    }
-    return PSI_OK;
-}
-
 // What a kind of agent looks at unless it is told.
 static psi_view usual_view(psi_agent_kind kind)
 {
@@ -46,7 +19,7 @@ static psi_view usual_view(psi_agent_kind kind)
 static psi_status complete_options(psi_ctx *ctx, psi_agent_options *options)
 {
     psi_status status = PSI_OK;
-    TRY(check_options(ctx, options));
+    TRY(psi_options_check(ctx, psi_agent_option_table(), options));
     if (options->view == PSI_VIEW_AUTO) options->view = usual_view(options->kind);
     const bool whole = options->view == PSI_VIEW_OBSERVATION;
     const bool must = options->kind == PSI_AGENT_DQN || options->kind == PSI_AGENT_PRETRAINED;

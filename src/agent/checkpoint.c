@@ -3,10 +3,9 @@
 
 #include "base/context.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/options.h"
 #include "base/progress.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 enum { LARGEST_STATE = 1 << 16 };
@@ -15,35 +14,17 @@ enum { LARGEST_STATE = 1 << 16 };
 static psi_status describe(psi_ctx *ctx, const psi_agent *agent, json_t **out)
 {
     psi_status status = PSI_OK;
-    char task[PSI_TASK_JSON_SIZE];
+    char task[PSI_TASK_JSON_SIZE], truth[PSI_TASK_JSON_SIZE] = "";
     const psi_agent_options *o = &agent->options;
+    json_t *chosen = NULL;
     *out = NULL;
     TRY(psi_task_json(ctx, &agent->task, task));
-    *out =
-        json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
-                  "s:i, s:b, s:f, "
-                  "s:f, s:f, s:s}",
-                  "task", task, "kind", psi_agent_kind_name(o->kind), "view",
-                  psi_view_name(o->view), "net", psi_net_kind_name(o->net), "hidden",
-                  (json_int_t)o->hidden, "gamma", o->gamma, "learning_rate", o->learning_rate,
-                  "batch", (json_int_t)o->batch, "buffer", (json_int_t)o->buffer, "learning_starts",
-                  (json_int_t)o->learning_starts, "update_every", (json_int_t)o->update_every,
-                  "exploration_episodes", (json_int_t)o->exploration_episodes, "final_epsilon",
-                  o->final_epsilon, "tau", o->tau, "target_period", (json_int_t)o->target_period,
-                  "loss", (int)o->loss, "freeze_norm", (int)o->freeze_norm, "table_rate",
-                  o->table_rate, "optimism", o->optimism, "best_value", o->best_value, "seed", "");
+    if (o->truth_of) TRY(psi_task_json(ctx, o->truth_of, truth));
+    TRY(base_options_json(ctx, psi_agent_option_table(), o, true, &chosen));
+    *out = json_pack("{s:s, s:s, s:O}", "task", task, "truth_of", truth, "chosen", chosen);
     TRY(base_json_made(ctx, *out));
-    // as text: JSON's integers end at 2^63
-    char seed[32];
-    snprintf(seed, sizeof seed, "%" PRIu64, o->seed);
-    if (json_object_set_new(*out, "seed", json_string(seed)) != 0) {
-        status = FAIL(ctx, PSI_ENOMEM, "no memory for the description of an agent");
-    }
 done:
-    if (status != PSI_OK) {
-        json_decref(*out);
-        *out = NULL;
-    }
+    json_decref(chosen);
     return status;
 }
 

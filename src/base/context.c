@@ -202,7 +202,8 @@ static void give_back(psi_ctx *ctx, size_t bytes)
     size_t before = atomic_load_explicit(&root->taken, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&root->taken, &before,
                                                   before > bytes ? before - bytes : 0,
-                                                  memory_order_relaxed, memory_order_relaxed)) {}
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
 }
 
 psi_status base_alloc(psi_ctx *ctx, size_t count, size_t size, void *out)

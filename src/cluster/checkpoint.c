@@ -291,7 +291,7 @@ static bool counters_make_sense(const int64_t *counters, size_t max_latent)
     }
     return counters[STEPS] >= 1 && counters[STEPS] <= MOST_STEPS &&
            counters[FIRST_STEP] <= counters[STEPS] && counters[ROUND] <= MOST_STEPS &&
-           counters[HOT_ROUNDS] <= counters[ROUND] && counters[LATENT] >= 1 &&
+           counters[HOT_ROUNDS] <= 2 * counters[ROUND] && counters[LATENT] >= 1 &&
            counters[LATENT] <= most && counters[BEST_LATENT] <= most &&
            counters[BEST_CLUSTER] < (counters[BEST_LATENT] > 0 ? counters[BEST_LATENT] : 1) &&
            (counters[BEST_LATENT] > 0) == (counters[ROUND] > 0) &&

@@ -249,10 +249,10 @@ done:
     return status;
 }
 
-// An empty checkpoint in the place of an older one.
-static psi_status begin(psi_run *run)
+psi_status cluster_folder_begin(psi_run *run)
 {
     psi_status status = PSI_OK;
+    if (run->begun || run->resumed) return PSI_OK;
     TRY(base_remove_whole(run->ctx, run->checkpoint));
     TRY(make_folder(run->ctx, run->checkpoint));
     run->begun = true;
@@ -291,7 +291,6 @@ psi_status psi_run_new(psi_ctx *ctx, const char *folder, bool replace, psi_run *
                       run->folder);
     }
     if (status != PSI_OK) goto done;
-    TRY(begin(run));
     *out = run;
     run = NULL;
 done:
@@ -325,10 +324,8 @@ psi_status psi_run_resume(psi_ctx *ctx, const char *folder, psi_run **out)
         run->finished = found.ready || !found.checkpoint;
         if (found.ready) TRY(cluster_folder_publish(run));
         if (run->finished) TRY(tidy_up(run));
-    } else {
-        if (found.foreign) status = refuse_foreign(run);
-        if (status != PSI_OK) goto done;
-        TRY(begin(run));
+    } else if (found.foreign) {
+        TRY(refuse_foreign(run));
     }
     *out = run;
     run = NULL;
@@ -412,6 +409,7 @@ psi_status cluster_folder_start(psi_run *run, const json_t *start)
     char *path = NULL;
     json_t *found = NULL;
     TRY(base_json_made(run->ctx, start));
+    TRY(cluster_folder_begin(run));
     TRY(cluster_folder_path(run, "start.json", &path));
     if (run->resumed) {
         TRY(base_json_load(run->ctx, path, START_LIMIT, &found));

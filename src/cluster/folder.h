@@ -26,6 +26,10 @@ struct psi_run {
     double started, spent; // seconds: when this process began, and what earlier ones took
 };
 
+// An empty checkpoint in the place of an older one, unless the run has one already. Not before the
+// work begins: until then an interrupted run that is to be replaced could still be resumed.
+psi_status cluster_folder_begin(psi_run *run);
+
 // start.json: written by a new run; one that is resumed must find the same there, or PSI_EUSAGE
 // says what differs. start is an object of objects and plain values.
 psi_status cluster_folder_start(psi_run *run, const json_t *start);

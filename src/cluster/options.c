@@ -3,6 +3,7 @@
 #include "cluster/options.h"
 
 #include "base/context.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -26,33 +27,101 @@ const char *psi_approximator_name(psi_approximator approximator)
     return NAMES[approximator];
 }
 
+#define FIELD(name) OPTION_FIELD(psi_cluster_options, name)
+
+// The one place where an option of a clustering is described; a new one is a field and a row.
+static const psi_option OPTIONS[] = {
+    // what a run is about
+    {"method", 0, PSI_OPTION_CHOICE, FIELD(method), "evidence|successor-features", "evidence", NULL,
+     PSI_OPTION_MAIN, "how latent states are told apart"},
+    {"approximator", 0, PSI_OPTION_CHOICE, FIELD(approximator),
+     OPTION_WORDS(PSI_APPROXIMATOR_TABLE), "auto", NULL, PSI_OPTION_MAIN,
+     "what predicts rewards and next latent states"},
+    {"paper", 0, PSI_OPTION_CHOICE, FIELD(paper), OPTION_WORDS(PSI_PAPER_TABLE), "none", NULL,
+     PSI_OPTION_MORE,
+     "the paper's schedule and constants for this task, where no others are given"},
+    // refinement
+    {"refine", 0, PSI_OPTION_CHOICE, FIELD(split), "recluster|split", "recluster", NULL,
+     PSI_OPTION_MORE, "cluster all states anew each time, or only inside the old clusters"},
+    {"smooth", 0, PSI_OPTION_FLAG, FIELD(smooth), NULL, "on", NULL, PSI_OPTION_MORE,
+     "use what trajectories say about labels"},
+    {"gamma", 0, PSI_OPTION_REAL, FIELD(gamma), "G", "0.5", "(0,1)", PSI_OPTION_MORE,
+     "discount of the successor features"},
+    {"epsilon-reward", 0, PSI_OPTION_REAL, FIELD(epsilon_reward), "E", "0", "[0,", PSI_OPTION_MORE,
+     "radius of clusters of rewards; 0: half of the smallest difference"},
+    {"epsilon-sf", 0, PSI_OPTION_REAL, FIELD(epsilon_sf), "E", "0", "[0,", PSI_OPTION_MORE,
+     "radius of clusters of successor features; 0: from the gap"},
+    {"norm", 0, PSI_OPTION_CHOICE, FIELD(norm), "l2|l1", "l2", NULL, PSI_OPTION_MORE,
+     "norm of successor features"},
+    {"filter", 0, PSI_OPTION_REAL, FIELD(filter), "F", "0.0025", "[0,1)", PSI_OPTION_MORE,
+     "smaller shares of the states are spurious"},
+    {"max-refinements", 0, PSI_OPTION_SIZE, FIELD(max_refinements), "N", "200", "[1,",
+     PSI_OPTION_MORE, "in one round"},
+    {"max-rounds", 0, PSI_OPTION_SIZE, FIELD(max_rounds), "N", "4", "[1,", PSI_OPTION_MORE,
+     "rounds of refinement"},
+    {"max-latent-states", 0, PSI_OPTION_SIZE, FIELD(max_latent_states), "N", "10000", "[1,",
+     PSI_OPTION_MORE, "give up beyond"},
+    {"subset", 0, PSI_OPTION_SIZE, FIELD(subset), "N", "262144", NULL, PSI_OPTION_MORE,
+     "refinements look at about N states, the last at all; 0: all at all"},
+    // networks
+    {"hidden", 0, PSI_OPTION_SIZE, FIELD(hidden), "N", "0", NULL, PSI_OPTION_MORE,
+     "units of the perceptron's two layers; 0: 512, and 128 where it only tells labels apart"},
+    {"trunk-steps", 0, PSI_OPTION_SIZE, FIELD(trunk_steps), "N", "0", NULL, PSI_OPTION_MORE,
+     "training steps of the features; 0: 2,000 for vectors, 1,000 for images"},
+    {"head-steps", 0, PSI_OPTION_SIZE, FIELD(head_steps), "N", "500", "[1,", PSI_OPTION_MORE,
+     "training steps of every fit"},
+    {"representation-steps", 0, PSI_OPTION_SIZE, FIELD(representation_steps), "N", "0", NULL,
+     PSI_OPTION_MORE,
+     "training steps of the representation network; 0: three epochs, from 1,000 to 12,000; two "
+     "epochs less 250 steps for resnet18"},
+    {"learning-rate", 0, PSI_OPTION_REAL, FIELD(learning_rate), "R", "0.002", "(0,",
+     PSI_OPTION_MORE, "of trunk and heads"},
+    {"shift", 0, PSI_OPTION_SIZE, FIELD(shift), "N", "2", NULL, PSI_OPTION_MORE,
+     "images are moved by up to N pixels while networks learn"},
+    {"auxiliary", 0, PSI_OPTION_FLAG, FIELD(auxiliary), NULL, "on", NULL, PSI_OPTION_MORE,
+     "features also learn to tell actions and what comes next"},
+    {"dropout", 0, PSI_OPTION_FLAG, FIELD(dropout), NULL, "on", NULL, PSI_OPTION_MORE,
+     "heads learn from a random half of the features at a time until a round hides something"},
+    {"fine-tune", 0, PSI_OPTION_FLAG, FIELD(fine_tune), NULL, "on", NULL, PSI_OPTION_MORE,
+     "at the end the whole network learns the latent states"},
+    {"heads", 0, PSI_OPTION_FLAG, FIELD(heads), NULL, "on", NULL, PSI_OPTION_MORE,
+     "keep heads of every refinement, to evaluate it on other data"},
+    {"cache", 0, PSI_OPTION_CHOICE, FIELD(cache), "auto|full|half", "auto", NULL, PSI_OPTION_MORE,
+     "precision of the features that are kept; auto: half where full takes over 1 GiB"},
+    // of the paper's schedule alone
+    {"batch", 0, PSI_OPTION_SIZE, FIELD(batch), "N", "0", NULL, PSI_OPTION_KEPT,
+     "observations in a step of training"},
+    {"reward-epochs", 0, PSI_OPTION_SIZE, FIELD(reward_epochs), "N", "0", NULL, PSI_OPTION_KEPT,
+     "epochs of training for the reward refinement"},
+    {"sf-epochs", 0, PSI_OPTION_SIZE, FIELD(sf_epochs), "N", "0", NULL, PSI_OPTION_KEPT,
+     "epochs of training for every later refinement"},
+    {"representation-epochs", 0, PSI_OPTION_SIZE, FIELD(representation_epochs), "N", "0", NULL,
+     PSI_OPTION_KEPT, "epochs of training for the representation network"},
+};
+
+const psi_option_table *psi_cluster_option_table(void)
+{
+    static const psi_option_table TABLE = {OPTIONS, sizeof OPTIONS / sizeof OPTIONS[0]};
+    return &TABLE;
+}
+
 psi_cluster_options psi_cluster_defaults(void)
 {
-    return (psi_cluster_options){.smooth = true,
-                                 .auxiliary = true,
-                                 .dropout = true,
-                                 .heads = true,
-                                 .fine_tune = true,
-                                 .gamma = 0.5,
-                                 .filter = 0.0025,
-                                 .max_refinements = 200,
-                                 .max_rounds = 4,
-                                 .max_latent_states = 10000,
-                                 .subset = 1 << 18,
-                                 .head_steps = 500,
-                                 .shift = 2,
-                                 .learning_rate = 2e-3};
+    psi_cluster_options options = {0};
+    psi_options_reset(psi_cluster_option_table(), &options);
+    return options;
 }
 
 psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options *out)
 {
     *out = psi_cluster_defaults();
-    out->paper = out->split = true;
+    out->split = true;
     out->smooth = false;
     out->subset = 0;
     out->max_rounds = 1;
     out->hidden = 1000;
     if (strcmp(task, "column-world") == 0) {
+        out->paper = PSI_PAPER_COLUMN_WORLD;
         out->approximator = PSI_APPROXIMATOR_MLP;
         out->batch = 32;
         out->reward_epochs = out->sf_epochs = out->representation_epochs = 5;
@@ -62,6 +131,7 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
         out->epsilon_sf = 1.0;
         out->filter = 0.01;
     } else if (strcmp(task, "combination-lock") == 0) {
+        out->paper = PSI_PAPER_COMBINATION_LOCK;
         out->approximator = PSI_APPROXIMATOR_RESNET18;
         out->batch = 256;
         out->reward_epochs = 10;
@@ -81,37 +151,13 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
 
 psi_status cluster_options_check(psi_ctx *ctx, const psi_cluster_options *options)
 {
-    const struct {
-        const char *name;
-        size_t value;
-    } counts[] = {{"max-refinements", options->max_refinements},
-                  {"max-rounds", options->max_rounds},
-                  {"max-latent-states", options->max_latent_states},
-                  {"head-steps", options->head_steps}};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        if (counts[i].value == 0) {
-            return FAIL(ctx, PSI_EUSAGE, "--%s must be at least 1", counts[i].name);
-        }
-    }
+    const psi_status status = psi_options_check(ctx, psi_cluster_option_table(), options);
+    if (status != PSI_OK) return status;
     if (options->paper &&
         (options->batch == 0 || options->reward_epochs == 0 || options->sf_epochs == 0 ||
          options->representation_epochs == 0 || options->approximator == PSI_APPROXIMATOR_TABLE ||
          options->approximator == PSI_APPROXIMATOR_AUTO)) {
         return FAIL(ctx, PSI_EUSAGE, "the paper's schedule needs a network, a batch and epochs");
-    }
-    if (!(options->gamma > 0.0 && options->gamma < 1.0)) {
-        return FAIL(ctx, PSI_EUSAGE, "gamma %g is not between 0 and 1", options->gamma);
-    }
-    if (!(options->filter >= 0.0 && options->filter < 1.0)) {
-        return FAIL(ctx, PSI_EUSAGE, "a filter of %g is not a share of the states",
-                    options->filter);
-    }
-    if (!(options->epsilon_reward >= 0.0 && options->epsilon_sf >= 0.0)) {
-        return FAIL(ctx, PSI_EUSAGE, "epsilon cannot be negative");
-    }
-    if (!(options->learning_rate > 0.0)) {
-        return FAIL(ctx, PSI_EUSAGE, "a learning rate of %g learns nothing",
-                    options->learning_rate);
     }
     return PSI_OK;
 }

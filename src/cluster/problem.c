@@ -1,5 +1,7 @@
 #include "cluster/problem.h"
 
+#include <psifold/cluster.h>
+
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"

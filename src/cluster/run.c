@@ -4,7 +4,8 @@
 
 #include "base/context.h"
 #include "base/file.h"
-#include "cluster/seen.h"
+#include "base/options.h"
+#include "cluster/known.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -160,43 +161,17 @@ static psi_status save_seen(writing *to, const psi_trajectories *data, const psi
     psi_status status = PSI_OK;
     psi_ctx *ctx = to->run->ctx;
     char *path = NULL;
-    cluster_seen seen = {0};
+    cluster_known seen = {0};
     TRY(path_for(to, "seen.npz", &path));
-    TRY(cluster_seen_find(ctx, data, found, &seen));
-    TRY(cluster_seen_save(ctx, &seen, found->n_latent, path));
+    TRY(cluster_known_find(ctx, data, found, &seen));
+    TRY(cluster_known_save(ctx, &seen, found->n_latent, path));
 done:
-    cluster_seen_free(ctx, &seen);
+    cluster_known_free(ctx, &seen);
     base_free(ctx, path);
     return status;
 }
 
 // ---- the manifest -----------------------------------------------------------------------------
-
-static const char *const CACHES[] = {"auto", "full", "half"};
-static const char *const METHODS[] = {"evidence", "successor-features"};
-
-static json_t *manifest_options(const psi_cluster_options *options)
-{
-    return json_pack(
-        "{s:s, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:f, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:I}",
-        "method", METHODS[options->method], "approximator",
-        psi_approximator_name(options->approximator), "split", options->split, "smooth",
-        options->smooth, "norm", options->norm == PSI_L1 ? "l1" : "l2", "gamma", options->gamma,
-        "epsilon_reward", options->epsilon_reward, "epsilon_sf", options->epsilon_sf, "filter",
-        options->filter, "max_refinements", (json_int_t)options->max_refinements, "max_rounds",
-        (json_int_t)options->max_rounds, "max_latent_states",
-        (json_int_t)options->max_latent_states, "hidden", (json_int_t)options->hidden,
-        "trunk_steps", (json_int_t)options->trunk_steps, "head_steps",
-        (json_int_t)options->head_steps, "representation_steps",
-        (json_int_t)options->representation_steps, "shift", (json_int_t)options->shift,
-        "learning_rate", options->learning_rate, "heads", options->heads, "paper", options->paper,
-        "batch", (json_int_t)options->batch, "reward_epochs", (json_int_t)options->reward_epochs,
-        "sf_epochs", (json_int_t)options->sf_epochs, "representation_epochs",
-        (json_int_t)options->representation_epochs, "auxiliary", options->auxiliary, "dropout",
-        options->dropout, "fine_tune", options->fine_tune, "cache", CACHES[options->cache],
-        "subset", (json_int_t)options->subset);
-}
 
 static json_t *manifest_advice(const psi_clustering *found)
 {
@@ -295,20 +270,21 @@ static psi_status save_manifest(writing *to, const char *data_path, const psi_tr
     psi_status status = PSI_OK;
     psi_ctx *ctx = to->run->ctx;
     char *path = NULL;
-    json_t *manifest = NULL;
+    json_t *manifest = NULL, *chosen = NULL;
     psi_fingerprint fingerprint;
     TRY(psi_fingerprint_of(ctx, data, &fingerprint));
-    manifest = json_pack("{s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:O, s:o}", "psifold",
-                         psi_version(), "commit", psi_commit(), "seed", (json_int_t)options->seed,
-                         "threads", psi_threads(ctx), "data",
-                         manifest_data(data_path, data, &fingerprint), "options",
-                         manifest_options(options), "result", manifest_result(found), "certificate",
-                         manifest_certificate(found->certificate), "phases", manifest_phases(found),
-                         "files", to->files, "timings", manifest_timings(to->run, found));
+    TRY(base_options_json(ctx, psi_cluster_option_table(), options, false, &chosen));
+    manifest = json_pack(
+        "{s:s, s:s, s:I, s:i, s:o, s:O, s:o, s:o, s:o, s:O, s:o}", "psifold", psi_version(),
+        "commit", psi_commit(), "seed", (json_int_t)options->seed, "threads", psi_threads(ctx),
+        "data", manifest_data(data_path, data, &fingerprint), "options", chosen, "result",
+        manifest_result(found), "certificate", manifest_certificate(found->certificate), "phases",
+        manifest_phases(found), "files", to->files, "timings", manifest_timings(to->run, found));
     TRY(base_json_made(ctx, manifest));
     TRY(cluster_folder_result(to->run, "manifest.json", &path));
     TRY(base_json_save(ctx, path, manifest));
 done:
+    json_decref(chosen);
     json_decref(manifest);
     base_free(ctx, path);
     return status;
@@ -318,14 +294,16 @@ psi_status cluster_run_start(psi_run *run, const psi_trajectories *data,
                              const psi_cluster_options *options)
 {
     psi_status status = PSI_OK;
-    json_t *start = NULL;
+    json_t *start = NULL, *chosen = NULL;
     psi_fingerprint fingerprint;
     TRY(psi_fingerprint_of(run->ctx, data, &fingerprint));
-    start = json_pack("{s:s, s:s, s:i, s:I, s:o}", "psifold", psi_version(), "data",
+    TRY(base_options_json(run->ctx, psi_cluster_option_table(), options, true, &chosen));
+    start = json_pack("{s:s, s:s, s:i, s:I, s:O}", "psifold", psi_version(), "data",
                       fingerprint.hex, "threads", psi_threads(run->ctx), "seed",
-                      (json_int_t)options->seed, "options", manifest_options(options));
+                      (json_int_t)options->seed, "options", chosen);
     TRY(cluster_folder_start(run, start));
 done:
+    json_decref(chosen);
     json_decref(start);
     return status;
 }
@@ -338,6 +316,7 @@ psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_traject
     const psi_array labels = {
         "labels", PSI_INT32, {1, {clustering->n_observations}}, clustering->labels};
     TRY(base_json_made(run->ctx, to.files));
+    TRY(cluster_folder_begin(run));
     const psi_array confidence = {
         "confidence", PSI_FLOAT32, {1, {clustering->n_observations}}, clustering->confidence};
     TRY(save_arrays(&to, "clusters.npy", &labels, 1));

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/past.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +17,9 @@ static const double ALLOWED = 0.01;
 
 // Observations that may be doubtful in an answer that is certain: as many as may be misplaced.
 static const double DOUBTFUL = 1e-4;
+
+// What may speak against an observation's latent state: odds of nine to one.
+static const double LEAST_ODDS = 2.1972245773362196;
 
 enum { MOST_DOUBTS = 64 };
 
@@ -108,158 +112,82 @@ static double draws_needed(const double *counts, const uint32_t *first, size_t f
     return fmax(1.0, n * n);
 }
 
-// ---- does the past tell more? -------------------------------------------------------------------
+// ---- looks that were seen too rarely ------------------------------------------------------------
 
-typedef struct context {
-    uint64_t key; // (latent state, what came before)
-    uint32_t transition;
-} context;
+// The laws of a grouping, without what never happened.
+typedef struct laws {
+    uint64_t *begin; // (n_groups + 1)
+    uint32_t *outcome, *family;
+    double *total; // (n_groups, n_families)
+} laws;
 
-static int by_key(const void *a, const void *b)
+static void laws_free(psi_ctx *ctx, laws *all)
 {
-    const context *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->transition > y->transition) - (x->transition < y->transition);
+    base_free(ctx, all->begin);
+    base_free(ctx, all->outcome);
+    base_free(ctx, all->family);
+    base_free(ctx, all->total);
 }
 
-// Groups (latent state, past) by what follows, as if they were observations: the latent state
-// before, the action and the class of its reward. If two of one latent state are in different
-// groups, the past tells more than the latent state does. *share gets the share of the transitions
-// whose past does; *worst the latent state that most of them start in.
-static psi_status ask_the_past(judging *run, double *share, int32_t *worst)
+static psi_status laws_new(psi_ctx *ctx, const psi_grouping *groups, laws *out)
 {
     psi_status status = PSI_OK;
-    const cluster_problem *problem = run->problem;
-    const psi_trajectories *data = problem->data;
-    const int32_t *labels = run->result->labels;
-    const size_t n = data->n_transitions, k = run->result->n_latent, actions = data->n_actions;
-    const size_t classes = base_max(run->rewards->n, 1), wide = base_max(k, classes);
-    context *sorted = NULL;
-    uint32_t *node = NULL, *outcome = NULL, *first = NULL, *unit = NULL;
-    int32_t *none = NULL, *state = NULL, *most = NULL;
-    double *weight = NULL, *of_group = NULL, *of_state = NULL;
-    psi_grouping *grouping = NULL;
-    size_t m = 0, units = 0, draws = 0;
-    *share = 0.0;
-    *worst = -1;
-    TRY(base_alloc(run->ctx, n, sizeof *sorted, &sorted));
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        for (uint64_t t = data->episode_offsets[e]; t < data->episode_offsets[e + 1]; t++) {
-            const int32_t now = labels[t + e];
-            if (now < 0 || t == data->episode_offsets[e]) continue;
-            const int32_t before = labels[t + e - 1];
-            if (before < 0) continue;
-            const size_t class = run->rewards->n > 1 ? (size_t)run->rewards->of[t - 1] : 0;
-            const uint64_t past =
-                ((uint64_t)before * actions + (uint64_t)data->actions[t - 1]) * classes + class;
-            sorted[m++] = (context){((uint64_t)now << 40) | past, (uint32_t)t};
+    const size_t outcomes = groups->n_outcomes, families = groups->n_families;
+    size_t n = 0;
+    *out = (laws){0};
+    for (size_t i = 0; i < groups->n_groups * outcomes; i++) n += groups->counts[i] > 0.0;
+    TRY(base_alloc(ctx, groups->n_groups + 1, sizeof *out->begin, &out->begin));
+    TRY(base_alloc(ctx, n, sizeof *out->outcome, &out->outcome));
+    TRY(base_alloc(ctx, n, sizeof *out->family, &out->family));
+    TRY(base_alloc_zero(ctx, groups->n_groups * families, sizeof *out->total, &out->total));
+    n = 0;
+    for (size_t g = 0; g < groups->n_groups; g++) {
+        out->begin[g] = n;
+        for (size_t f = 0; f < families; f++) {
+            for (uint32_t o = groups->family[f]; o < groups->family[f + 1]; o++) {
+                const double count = groups->counts[g * outcomes + o];
+                if (count <= 0.0) continue;
+                out->outcome[n] = o;
+                out->family[n++] = (uint32_t)f;
+                out->total[g * families + f] += count;
+            }
         }
     }
-    if (m == 0) goto done;
-    qsort(sorted, m, sizeof *sorted, by_key);
-    TRY(base_alloc(run->ctx, m, sizeof *unit, &unit));
-    for (size_t i = 0; i < m; i++)
-        unit[i] = (uint32_t)(units += i > 0 && sorted[i].key != sorted[i - 1].key);
-    units++;
-    TRY(base_alloc(run->ctx, 2 * m, sizeof *node, &node));
-    TRY(base_alloc(run->ctx, 2 * m, sizeof *outcome, &outcome));
-    TRY(base_alloc(run->ctx, 2 * actions + 1, sizeof *first, &first));
-    TRY(base_alloc(run->ctx, units, sizeof *none, &none));
-    TRY(base_alloc(run->ctx, units, sizeof *state, &state));
-    TRY(base_alloc_zero(run->ctx, units, sizeof *weight, &weight));
-    for (size_t u = 0; u < units; u++) none[u] = -1;
-    for (size_t f = 0; f <= 2 * actions; f++) first[f] = (uint32_t)(f * wide);
-    for (size_t i = 0; i < m; i++) {
-        const size_t t = sorted[i].transition, a = (size_t)data->actions[t];
-        const int32_t next = labels[problem->row[t] + 1];
-        state[unit[i]] = labels[problem->row[t]];
-        weight[unit[i]]++;
-        if (next >= 0) {
-            node[draws] = unit[i];
-            outcome[draws++] = first[2 * a] + (uint32_t)next;
-        }
-        if (run->rewards->n > 1) {
-            node[draws] = unit[i];
-            outcome[draws++] = first[2 * a + 1] + (uint32_t)run->rewards->of[t];
-        }
-    }
-    const psi_forest forest = {units, none, none, false};
-    const psi_draws what = {
-        .n = draws, .node = node, .outcome = outcome, .n_families = 2 * actions, .family = first};
-    TRY(psi_group(run->ctx, &forest, &what, SIZE_MAX, &grouping));
-    // the group that holds most of a latent state's transitions is its own
-    const size_t groups = grouping->n_groups;
-    TRY(base_alloc_zero(run->ctx, groups, sizeof *of_group, &of_group));
-    TRY(base_alloc_zero(run->ctx, k, sizeof *of_state, &of_state));
-    TRY(base_alloc(run->ctx, k, sizeof *most, &most));
-    for (size_t u = 0; u < units;) {
-        const int32_t s = state[u];
-        size_t end = u;
-        most[s] = -1;
-        for (; end < units && state[end] == s; end++) {
-            const int32_t g = grouping->group[end];
-            if (g < 0) continue;
-            of_group[g] += weight[end];
-            if (most[s] < 0 || of_group[g] > of_group[most[s]]) most[s] = g;
-        }
-        for (size_t i = u; i < end; i++) {
-            const int32_t g = grouping->group[i];
-            if (g >= 0) of_group[g] = 0.0;
-        }
-        u = end;
-    }
-    const double clear = safe((double)units);
-    for (size_t u = 0; u < units; u++) {
-        const int32_t g = grouping->group[u];
-        if (g < 0 || g == most[state[u]] || (double)grouping->margin[u] < clear) continue;
-        of_state[state[u]] += weight[u];
-        *share += weight[u] / (double)m;
-        if (*worst < 0 || of_state[state[u]] > of_state[*worst]) *worst = state[u];
-    }
+    out->begin[groups->n_groups] = n;
 done:
-    psi_grouping_free(run->ctx, grouping);
-    base_free(run->ctx, most);
-    base_free(run->ctx, of_state);
-    base_free(run->ctx, of_group);
-    base_free(run->ctx, weight);
-    base_free(run->ctx, state);
-    base_free(run->ctx, none);
-    base_free(run->ctx, first);
-    base_free(run->ctx, outcome);
-    base_free(run->ctx, node);
-    base_free(run->ctx, unit);
-    base_free(run->ctx, sorted);
+    if (status != PSI_OK) laws_free(ctx, out);
     return status;
 }
 
-// ---- looks that were seen too rarely ------------------------------------------------------------
-
-// Σ_o min(p, q) of one family's laws; 1 − it is the total variation.
-static double overlap(const psi_grouping *groups, size_t g, size_t h, size_t f)
+// The largest total variation of two groups in any family that both have, 1 − Σ_o min(p, q); the
+// sum is not gone through once it is known to be least or more.
+static double distance(const psi_grouping *groups, const laws *all, size_t g, size_t h,
+                       double least)
 {
     const double *a = groups->counts + g * groups->n_outcomes;
     const double *b = groups->counts + h * groups->n_outcomes;
-    double n = 0.0, m = 0.0, shared = 0.0;
-    for (uint32_t o = groups->family[f]; o < groups->family[f + 1]; o++) n += a[o], m += b[o];
-    if (n == 0.0 || m == 0.0) return 1.0;
-    for (uint32_t o = groups->family[f]; o < groups->family[f + 1]; o++) {
-        shared += fmin(a[o] / n, b[o] / m);
+    double apart = 0.0;
+    for (uint64_t i = all->begin[g]; i < all->begin[g + 1] && apart < least;) {
+        const uint32_t f = all->family[i];
+        const double n = all->total[g * groups->n_families + f];
+        const double m = all->total[h * groups->n_families + f];
+        double shared = m > 0.0 ? 0.0 : 1.0;
+        for (; i < all->begin[g + 1] && all->family[i] == f; i++) {
+            const uint32_t o = all->outcome[i];
+            if (m > 0.0) shared += fmin(a[o] / n, b[o] / m);
+        }
+        apart = fmax(apart, 1.0 - shared);
     }
-    return shared;
+    return apart;
 }
 
 // How far group g is from the nearest other one, where they differ most. A hidden latent state is
 // taken to be no nearer than that.
-static double distance_to_nearest(const psi_grouping *groups, size_t g)
+static double distance_to_nearest(const psi_grouping *groups, const laws *all, size_t g)
 {
     double nearest = 1.0;
     for (size_t h = 0; h < groups->n_groups; h++) {
-        double apart = 0.0;
-        if (h == g) continue;
-        for (size_t f = 0; f < groups->n_families && apart < nearest; f++) {
-            apart = fmax(apart, 1.0 - overlap(groups, g, h, f));
-        }
-        nearest = fmin(nearest, apart);
+        if (h != g) nearest = fmin(nearest, distance(groups, all, g, h, nearest));
     }
     return nearest;
 }
@@ -321,6 +249,7 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
     const psi_grouping *groups = run->found->grouping;
     const size_t actions = data->n_actions, nodes = looks->forest.n_nodes;
     const int32_t first = run->result->has_terminal ? 1 : 0;
+    laws all = {0};
     double *needed = NULL;
     uint32_t *visits = NULL;
     int32_t *label = NULL, *unit = NULL;
@@ -333,8 +262,9 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
     TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
     TRY(base_alloc(run->ctx, nodes, sizeof *unit, &unit));
     TRY(base_alloc(run->ctx, nodes, sizeof *same, &same));
+    TRY(laws_new(run->ctx, groups, &all));
     for (size_t g = 0; g < groups->n_groups; g++) {
-        double apart = distance_to_nearest(groups, g);
+        double apart = distance_to_nearest(groups, &all, g);
         if (looks->forest.looks) apart = fmin(apart, 1.5 * RESOLUTION); // at three of them
         for (size_t a = 0; a < actions; a++) {
             const double *counts = groups->counts + g * groups->n_outcomes;
@@ -372,8 +302,8 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
     for (size_t v = 0; v < nodes; v++) units += unit[v] == (int32_t)v;
     for (size_t v = 0; v < nodes; v++) {
         const int32_t g = label[v];
-        bool clear = g >= 0;
         if (unit[v] != (int32_t)v) continue;
+        bool clear = g >= 0 && (double)groups->against[v] <= LEAST_ODDS;
         for (size_t a = 0; clear && a < actions; a++) {
             const uint32_t n = visits[v * actions + a];
             if (!run->taken[a] || (double)n >= needed[(size_t)g * actions + a]) continue;
@@ -398,6 +328,25 @@ done:
     base_free(run->ctx, rows);
     base_free(run->ctx, visits);
     base_free(run->ctx, needed);
+    laws_free(run->ctx, &all);
+    return status;
+}
+
+// ---- does the past tell more? -------------------------------------------------------------------
+
+static psi_status ask_the_past(judging *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    const bool pure = run->looks && !run->looks->forest.looks; // no label can be misplaced
+    cluster_past past;
+    TRY(cluster_ask_the_past(run->ctx, run->problem, run->rewards, result->labels, result->n_latent,
+                             ALLOWED, pure ? 0.0 : fmax(DOUBTFUL, result->doubtful), &past));
+    result->past = past.share;
+    if (past.suspect) {
+        TRY(doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST, .state = past.worst, .other = -1}));
+    }
+done:
     return status;
 }
 
@@ -417,7 +366,6 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
     const double k = (double)result->n_latent, states = (double)problem->n_states;
     const double apart = safe(0.5 * k * (k - 1.0));
     size_t rare = 0, unclear = 0;
-    int32_t worst;
     result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
     result->margin = found->grouping->weakest;
     if (rewards->n == 1 && !problem->has_terminal) goto done;
@@ -436,10 +384,7 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
         unclear += result->labels[row] < 0 || (double)found->confidence[row] < 1.0 - ALLOWED;
     }
     result->doubtful = (double)base_max(rare, unclear) / states;
-    TRY(ask_the_past(&run, &result->past, &worst));
-    if (result->past > 0.0) {
-        TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAST, .state = worst, .other = -1}));
-    }
+    TRY(ask_the_past(&run));
     result->verdict = result->n_doubts > 0 || !found->converged || result->doubtful > DOUBTFUL
                           ? PSI_VERDICT_UNDETERMINED
                           : PSI_VERDICT_CERTAIN;
@@ -456,15 +401,11 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     psi_status status = PSI_OK;
     const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};
     judging run = {.ctx = ctx, .problem = problem, .rewards = &rewards, .result = result};
-    int32_t worst;
     result->margin = (double)NAN;
     result->doubtful = result->ignored;
     TRY(count_visits(&run));
     TRY(ask_for_actions(&run));
-    TRY(ask_the_past(&run, &result->past, &worst));
-    if (result->past > 0.0) {
-        TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAST, .state = worst, .other = -1}));
-    }
+    TRY(ask_the_past(&run));
     result->verdict =
         result->past > 0.0 && result->stable && !result->hot ? PSI_VERDICT_NOT_MARKOV
         : result->n_doubts > 0 || !result->stable || result->hot || result->ignored > DOUBTFUL

@@ -63,5 +63,9 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
         return;
     case PSI_DOUBT_PAST: break;
     }
+    if (doubt->state < 0) {
+        snprintf(text, size, "what came before tells what follows, in many latent states");
+        return;
+    }
     snprintf(text, size, "what came before latent state %d tells what follows it", doubt->state);
 }

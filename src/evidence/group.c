@@ -18,6 +18,9 @@ enum { MOST_PASSES = 8 };
 // 10 nats leave some of their groups standing, 20 and 40 give the same partitions (docs/notebook).
 static const double BLEND_MARGIN = 20.0;
 
+// Nobody asks for more: that is one in 10²¹.
+static const double LARGE_MARGIN = 50.0;
+
 // What a node of the forest is: a cell of a group (≥ 0), or one of these.
 enum { SPLIT = -2, NOVEL = -1, BLEND = -3 };
 
@@ -58,49 +61,57 @@ static blend_row row_of(const search *run, size_t v)
                        .weighted = rows->weighted + v * rows->n_means};
 }
 
-// The group that explains node v best, if any does so better than limit; its fit.
-static size_t best_group(const search *run, size_t v, double limit, double *fit)
+// The group that explains node v best, if any does so better than limit; its fit. except: one that
+// is not asked.
+static size_t best_group(search *run, size_t v, size_t except, double limit, double *fit)
 {
-    const evidence_groups *groups = &run->groups;
+    evidence_groups *groups = &run->groups;
     const int32_t before = run->label[v];
+    const bool own = before >= 0 && (size_t)before != except;
+    const double others = evidence_candidates(groups, v);
     size_t best = groups->n;
     *fit = limit;
-    for (size_t turn = 0; turn <= groups->n; turn++) { // the group it was in comes first
-        const size_t g = turn == 0 ? (size_t)before : turn - 1;
-        if ((turn == 0 && before < 0) || (turn > 0 && (int32_t)g == before)) continue;
-        if (groups->cells[g] == 0) continue;
-        const double now = evidence_fit(groups, g, v, (int32_t)g == before, *fit);
-        if (now > *fit) *fit = now, best = g;
+    if (own && groups->cells[before]) { // the group it was in comes first
+        const double now = evidence_fit(groups, (size_t)before, v, true, *fit);
+        if (now > *fit) *fit = now, best = (size_t)before;
+    }
+    for (size_t listed = 2; listed-- > 0;) { // candidates first, then the others
+        if (!listed && others <= *fit) break;
+        for (size_t g = 0; g < groups->n; g++) {
+            const bool candidate = groups->seen[g] == groups->mark;
+            if (candidate != (listed == 1) || groups->cells[g] == 0) continue;
+            if (g == except || (own && (int32_t)g == before)) continue;
+            const double now = evidence_fit(groups, g, v, false, *fit);
+            if (now > *fit) *fit = now, best = g;
+        }
     }
     return best;
 }
 
+// How well a state of its own explains node v, where group g explains it best. An observation may
+// be a state that shares most laws with g; a cell that does so is on the border of g, and has to be
+// more than that. That n observations are in g, and this one is not, has odds of one to n.
+static double novel(const search *run, size_t g, size_t v, double alone)
+{
+    const bool own = run->label[v] == (int32_t)g;
+    const double others = (double)run->groups.cells[g] - (own ? 1.0 : 0.0);
+    if (run->forest->looks) return alone;
+    return fmax(alone, evidence_novel(&run->groups, g, v, own)) - log(fmax(others, 1.0));
+}
+
 // Nats by which a cell fits its group better than any other; a cell that is a group by itself, by
 // which it is a state of its own.
-static double margin_of(const search *run, const cell *c)
+static double margin_of(search *run, const cell *c)
 {
     const evidence_groups *groups = &run->groups;
     const size_t own = (size_t)c->group;
-    double other = -HUGE_VAL;
-    size_t nearest = groups->n;
-    for (size_t g = 0; g < groups->n; g++) {
-        if (g == own || groups->cells[g] == 0) continue;
-        const double fit = evidence_fit(groups, g, c->node, false, other);
-        if (fit > other) other = fit, nearest = g;
-    }
-    if (nearest == groups->n) return 1e30; // there is no other
-    if (groups->cells[own] == 1) {
-        return evidence_novel(groups, nearest, c->node, false) - other;
-    }
-    return evidence_fit(groups, own, c->node, true, -HUGE_VAL) - other;
-}
-
-// How well a state of its own explains node v. An observation may be a state that shares most laws
-// with group g; a cell that does so is on the border of g, and has to be more than that.
-static double novel(const search *run, size_t g, size_t v, double alone)
-{
-    if (run->forest->looks) return alone;
-    return fmax(alone, evidence_novel(&run->groups, g, v, run->label[v] == (int32_t)g));
+    const bool single = groups->cells[own] == 1;
+    const double fit = single ? evidence_novel(groups, groups->n, c->node, false)
+                              : evidence_fit(groups, own, c->node, true, -HUGE_VAL);
+    double other;
+    const size_t nearest = best_group(run, c->node, own, fit - LARGE_MARGIN, &other);
+    if (nearest == groups->n) return LARGE_MARGIN;
+    return (single ? novel(run, nearest, c->node, fit) : fit) - other;
 }
 
 // From the leaves up: is a node best explained as a cell of one group, as one that founds a group,
@@ -115,7 +126,7 @@ static void cut(search *run, bool first)
         double value = alone, fit;
         int32_t choice = NOVEL;
         const double least = alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means);
-        const size_t g = best_group(run, v, least, &fit);
+        const size_t g = best_group(run, v, SIZE_MAX, least, &fit);
         if (g < run->groups.n) {
             value = novel(run, g, v, alone);
             if (fit >= value || run->mixed[v]) value = fit, choice = (int32_t)g;
@@ -176,7 +187,9 @@ static psi_status found_groups(search *run)
     evidence_groups_clear(&run->groups);
     for (size_t i = 0; i < run->n_cells; i++) {
         const cell *c = &run->cells[i];
-        if (c->group >= 0) evidence_groups_add(&run->groups, (size_t)c->group, c->node);
+        if (c->group >= 0) {
+            TRY(evidence_groups_add(run->ctx, &run->groups, (size_t)c->group, c->node));
+        }
         run->label[c->node] = SPLIT; // in no group yet: nothing to be left out of its fit
     }
     for (size_t i = 0; i < run->n_cells; i++) {
@@ -189,11 +202,11 @@ static psi_status found_groups(search *run)
         const double alone = evidence_novel(&run->groups, run->groups.n, c->node, false);
         const double least = alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means);
         double fit;
-        size_t g = best_group(run, c->node, least, &fit);
+        size_t g = best_group(run, c->node, SIZE_MAX, least, &fit);
         if (g == run->groups.n || fit < novel(run, g, c->node, alone)) {
             TRY(evidence_groups_slot(run->ctx, &run->groups, &g));
         }
-        evidence_groups_add(&run->groups, g, c->node);
+        TRY(evidence_groups_add(run->ctx, &run->groups, g, c->node));
         c->group = (int32_t)g;
         TRY(base_cancelled(run->ctx));
     }
@@ -218,7 +231,7 @@ static psi_status join_groups(search *run)
                 if (groups->cells[h] == 0 || evidence_pair(groups, &index, g, h, 0.0) < 0.0) {
                     continue;
                 }
-                evidence_groups_join(groups, g, h);
+                TRY(evidence_groups_join(run->ctx, groups, g, h));
                 TRY(evidence_index_join(run->ctx, &index, g, h));
                 into[h] = (int32_t)g;
                 joined = true;
@@ -352,6 +365,7 @@ static psi_status report(search *run, psi_grouping *out)
     TRY(base_alloc(run->ctx, n, sizeof *out->group, &out->group));
     TRY(base_alloc_zero(run->ctx, n, sizeof *out->margin, &out->margin));
     TRY(base_alloc_zero(run->ctx, n, sizeof *out->same, &out->same));
+    TRY(base_alloc_zero(run->ctx, n, sizeof *out->against, &out->against));
     TRY(base_alloc(run->ctx, run->rows.n_families, sizeof(double), &out->concentration));
     memcpy(out->concentration, groups->concentration, run->rows.n_families * sizeof(double));
     out->n_families = run->rows.n_families;
@@ -393,6 +407,7 @@ static psi_status report(search *run, psi_grouping *out)
         out->same[v] = all ? HUGE_VALF
                            : (float)(evidence_fit(groups, (size_t)g, v, true, -HUGE_VAL) -
                                      evidence_novel(groups, groups->n, v, false));
+        if (!run->forest->looks) out->against[v] = (float)evidence_against(groups, (size_t)g, v);
     }
     out->blends = run->blends;
 done:
@@ -411,6 +426,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
     *out = NULL;
     TRY(evidence_rows_new(ctx, forest, draws, &run.rows));
     TRY(evidence_groups_new(ctx, &run.rows, &run.groups));
+    run.groups.exact = !forest->looks;
     TRY(evidence_blend_new(ctx, &run.groups, &run.blend));
     TRY(base_alloc(ctx, n, sizeof *run.value, &run.value));
     TRY(base_alloc(ctx, n, sizeof *run.choice, &run.choice));
@@ -460,6 +476,7 @@ void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
     base_free(ctx, grouping->group);
     base_free(ctx, grouping->margin);
     base_free(ctx, grouping->same);
+    base_free(ctx, grouping->against);
     base_free(ctx, grouping->family);
     base_free(ctx, grouping->counts);
     base_free(ctx, grouping->concentration);

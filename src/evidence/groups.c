@@ -14,7 +14,12 @@ psi_status evidence_groups_new(psi_ctx *ctx, const evidence_rows *rows, evidence
     psi_status status = PSI_OK;
     *out = (evidence_groups){.rows = rows};
     TRY(base_alloc(ctx, rows->n_families, sizeof *out->concentration, &out->concentration));
-    for (size_t f = 0; f < rows->n_families; f++) out->concentration[f] = 1.0;
+    TRY(base_alloc_zero(ctx, rows->n_outcomes, sizeof *out->having, &out->having));
+    TRY(base_alloc(ctx, rows->n_families, sizeof *out->fewest, &out->fewest));
+    for (size_t f = 0; f < rows->n_families; f++) {
+        out->concentration[f] = 1.0;
+        out->fewest[f] = HUGE_VAL;
+    }
 done:
     return status;
 }
@@ -27,6 +32,10 @@ void evidence_groups_free(psi_ctx *ctx, evidence_groups *groups)
     base_free(ctx, groups->total);
     base_free(ctx, groups->precision);
     base_free(ctx, groups->weighted);
+    base_free(ctx, groups->fewest);
+    base_free(ctx, groups->having);
+    base_free(ctx, groups->has);
+    base_free(ctx, groups->seen);
     *groups = (evidence_groups){0};
 }
 
@@ -43,6 +52,9 @@ void evidence_groups_empty(evidence_groups *groups, size_t g)
 void evidence_groups_clear(evidence_groups *groups)
 {
     for (size_t g = 0; g < groups->n; g++) evidence_groups_empty(groups, g);
+    memset(groups->having, 0, groups->rows->n_outcomes * sizeof *groups->having);
+    groups->n_has = 0;
+    for (size_t f = 0; f < groups->rows->n_families; f++) groups->fewest[f] = HUGE_VAL;
 }
 
 size_t evidence_groups_live(const evidence_groups *groups)
@@ -52,53 +64,100 @@ size_t evidence_groups_live(const evidence_groups *groups)
     return live;
 }
 
-psi_status evidence_groups_slot(psi_ctx *ctx, evidence_groups *groups, size_t *g)
+static psi_status make_room(psi_ctx *ctx, evidence_groups *groups, size_t room)
 {
     psi_status status = PSI_OK;
     const evidence_rows *rows = groups->rows;
-    for (*g = 0; *g < groups->n; ++*g) {
-        if (groups->cells[*g] == 0) return PSI_OK;
+    if (room <= groups->room) return PSI_OK;
+    room = base_max(base_max(room, 2 * groups->room), 64);
+    if (room > MOST_BYTES / sizeof *groups->count / base_max(rows->n_outcomes, 1)) {
+        return FAIL(ctx, PSI_ELIMIT, "%zu latent states with %zu different outcomes are too many",
+                    groups->n, rows->n_outcomes);
     }
-    if (groups->n == groups->room) {
-        const size_t room = groups->room ? 2 * groups->room : 64;
-        if (room * base_max(rows->n_outcomes, 1) > MOST_BYTES / sizeof *groups->count) {
-            return FAIL(ctx, PSI_ELIMIT,
-                        "%zu latent states with %zu different outcomes are too many", groups->n,
-                        rows->n_outcomes);
-        }
-        TRY(base_resize(ctx, room, sizeof *groups->cells, &groups->cells));
-        TRY(base_resize(ctx, room, rows->n_outcomes * sizeof *groups->count, &groups->count));
-        TRY(base_resize(ctx, room, rows->n_families * sizeof *groups->total, &groups->total));
-        TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->precision));
-        TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->weighted));
-        groups->room = room;
-    }
-    evidence_groups_empty(groups, groups->n++);
+    TRY(base_resize(ctx, room, sizeof *groups->cells, &groups->cells));
+    TRY(base_resize(ctx, room, rows->n_outcomes * sizeof *groups->count, &groups->count));
+    TRY(base_resize(ctx, room, rows->n_families * sizeof *groups->total, &groups->total));
+    TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->precision));
+    TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->weighted));
+    TRY(base_resize(ctx, room, sizeof *groups->seen, &groups->seen));
+    memset(groups->seen + groups->room, 0, (room - groups->room) * sizeof *groups->seen);
+    groups->room = room;
 done:
     return status;
 }
 
-void evidence_groups_add(evidence_groups *groups, size_t g, size_t node)
+psi_status evidence_groups_reserve(psi_ctx *ctx, evidence_groups *groups, size_t n)
 {
+    psi_status status = PSI_OK;
+    TRY(make_room(ctx, groups, n));
+    while (groups->n < n) evidence_groups_empty(groups, groups->n++);
+done:
+    return status;
+}
+
+psi_status evidence_groups_slot(psi_ctx *ctx, evidence_groups *groups, size_t *g)
+{
+    psi_status status = PSI_OK;
+    for (*g = 0; *g < groups->n; ++*g) {
+        if (groups->cells[*g] == 0) return PSI_OK;
+    }
+    TRY(evidence_groups_reserve(ctx, groups, groups->n + 1));
+done:
+    return status;
+}
+
+// Room for so many more entries of lists.
+static psi_status make_room_for_lists(psi_ctx *ctx, evidence_groups *groups, size_t more)
+{
+    if (groups->n_has + more <= groups->room_has) return PSI_OK;
+    if (groups->n_has + more > UINT32_MAX / 4) {
+        return FAIL(ctx, PSI_ELIMIT, "%zu latent states with %zu different outcomes are too many",
+                    groups->n, groups->rows->n_outcomes);
+    }
+    groups->room_has = 2 * (groups->n_has + more);
+    return base_resize(ctx, groups->room_has, sizeof *groups->has, &groups->has);
+}
+
+static void gain(evidence_groups *groups, size_t g, uint32_t o, float n)
+{
+    float *count = &groups->count[g * groups->rows->n_outcomes + o];
+    if (*count == 0.0f) {
+        groups->has[groups->n_has] = (struct evidence_has){(uint32_t)g, groups->having[o]};
+        groups->having[o] = (uint32_t)++groups->n_has;
+    }
+    *count += n;
+}
+
+psi_status evidence_groups_add(psi_ctx *ctx, evidence_groups *groups, size_t g, size_t node)
+{
+    psi_status status = PSI_OK;
     const evidence_rows *rows = groups->rows;
-    float *count = groups->count + g * rows->n_outcomes;
     double *total = groups->total + g * rows->n_families;
+    TRY(make_room_for_lists(ctx, groups, rows->end[node] - rows->begin[node]));
     for (uint64_t i = rows->begin[node]; i < rows->end[node]; i++) {
-        count[rows->outcome[i]] += rows->count[i];
+        gain(groups, g, rows->outcome[i], rows->count[i]);
         total[rows->family[rows->outcome[i]]] += (double)rows->count[i];
     }
     for (size_t m = 0; m < rows->n_means; m++) {
         groups->precision[g * rows->n_means + m] += rows->precision[node * rows->n_means + m];
         groups->weighted[g * rows->n_means + m] += rows->weighted[node * rows->n_means + m];
     }
+    for (size_t f = 0; groups->cells[g] == 0 && f < rows->n_families; f++) {
+        groups->fewest[f] = fmin(groups->fewest[f], total[f]);
+    }
     groups->cells[g]++;
+done:
+    return status;
 }
 
-void evidence_groups_join(evidence_groups *groups, size_t g, size_t h)
+psi_status evidence_groups_join(psi_ctx *ctx, evidence_groups *groups, size_t g, size_t h)
 {
+    psi_status status = PSI_OK;
     const evidence_rows *rows = groups->rows;
-    for (size_t o = 0; o < rows->n_outcomes; o++) {
-        groups->count[g * rows->n_outcomes + o] += groups->count[h * rows->n_outcomes + o];
+    TRY(make_room_for_lists(ctx, groups, rows->n_outcomes));
+    for (uint32_t o = 0; o < rows->n_outcomes; o++) {
+        const float n = groups->count[h * rows->n_outcomes + o];
+        if (n > 0.0f) gain(groups, g, o, n);
     }
     for (size_t f = 0; f < rows->n_families; f++) {
         groups->total[g * rows->n_families + f] += groups->total[h * rows->n_families + f];
@@ -109,6 +168,8 @@ void evidence_groups_join(evidence_groups *groups, size_t g, size_t h)
     }
     groups->cells[g] += groups->cells[h];
     evidence_groups_empty(groups, h);
+done:
+    return status;
 }
 
 // What the node's means add to the evidence of those of the group.
@@ -130,6 +191,7 @@ static double fit_family(const evidence_groups *groups, const float *count, cons
 {
     const evidence_rows *rows = groups->rows;
     const uint32_t f = rows->family[rows->outcome[*i]], last = rows->first[f + 1];
+    const uint64_t begin = *i;
     const double alpha = groups->concentration[f];
     double sum = 0.0, n = 0.0, own_sum = 0.0;
     for (; *i < rows->end[node] && rows->outcome[*i] < last; ++*i) {
@@ -140,8 +202,22 @@ static double fit_family(const evidence_groups *groups, const float *count, cons
         sum += psi_log_rising(others + prior, c);
         n += c;
     }
-    if (alone) *alone = own_sum - psi_log_rising(alpha, n);
-    return sum - psi_log_rising(total[f] - (own ? n : 0.0) + alpha, n);
+    const double before = total[f] - (own ? n : 0.0);
+    const double fit = sum - psi_log_rising(before + alpha, n);
+    if (!alone) return fit;
+    *alone = own_sum - psi_log_rising(alpha, n);
+    if (groups->exact && before > 0.0) { // or by other shares of the same outcomes
+        evidence_support support = {0};
+        for (uint32_t o = rows->first[f]; o < last; o++) support.kinds += count[o] > 0.0f;
+        for (uint64_t j = begin; j < *i; j++) {
+            const double c = (double)rows->count[j];
+            const double others = (double)count[rows->outcome[j]] - (own ? c : 0.0);
+            evidence_support_add(&support, others, c);
+            support.kinds += count[rows->outcome[j]] <= 0.0f;
+        }
+        *alone = evidence_two(fit, *alone, evidence_support_factor(&support, before, n));
+    }
+    return fit;
 }
 
 double evidence_fit(const evidence_groups *groups, size_t g, size_t node, bool own, double limit)
@@ -160,6 +236,41 @@ double evidence_fit(const evidence_groups *groups, size_t g, size_t node, bool o
         if (sum < limit) return -HUGE_VAL; // whatever comes adds the log of a probability
     }
     return sum;
+}
+
+double evidence_candidates(evidence_groups *groups, size_t node)
+{
+    const evidence_rows *rows = groups->rows;
+    const size_t few = groups->n / 8; // a list that is longer saves nothing
+    double bound = 0.0;
+    groups->mark++;
+    for (uint64_t i = rows->begin[node]; i < rows->end[node];) {
+        const uint32_t f = rows->family[rows->outcome[i]], last = rows->first[f + 1];
+        const uint64_t begin = i;
+        double alone = 0.0, n = 0.0;
+        size_t listed = 0;
+        for (; i < rows->end[node] && rows->outcome[i] < last; i++) {
+            const uint32_t o = rows->outcome[i];
+            alone +=
+                psi_log_rising(groups->concentration[f] * rows->base[o], (double)rows->count[i]);
+            n += (double)rows->count[i];
+            for (uint32_t at = groups->having[o]; at && listed <= few;
+                 at = groups->has[at - 1].next) {
+                listed++;
+            }
+        }
+        if (listed > few) continue;         // too many: log P ≤ 0 is all that is known
+        if (groups->fewest[f] < HUGE_VAL) { // the others have none of these, and as many draws
+            bound += alone - psi_log_rising(groups->fewest[f] + groups->concentration[f], n);
+        }
+        for (uint64_t j = begin; j < i; j++) {
+            for (uint32_t at = groups->having[rows->outcome[j]]; at;
+                 at = groups->has[at - 1].next) {
+                groups->seen[groups->has[at - 1].group] = groups->mark;
+            }
+        }
+    }
+    return bound;
 }
 
 double evidence_novel(const evidence_groups *groups, size_t g, size_t node, bool own)
@@ -191,6 +302,25 @@ double evidence_novel(const evidence_groups *groups, size_t g, size_t node, bool
             n += (double)rows->count[i];
         }
         sum -= psi_log_rising(groups->concentration[f], n);
+    }
+    return sum;
+}
+
+double evidence_against(const evidence_groups *groups, size_t g, size_t node)
+{
+    const evidence_rows *rows = groups->rows;
+    const float *count = groups->count + g * rows->n_outcomes;
+    const double *total = groups->total + g * rows->n_families;
+    double sum = 0.0, alone;
+    for (size_t m = 0; m < rows->n_means; m++) {
+        const size_t at = node * rows->n_means + m;
+        if (rows->precision[at] <= 0.0) continue;
+        alone = evidence_of_mean(rows->precision[at], rows->weighted[at], rows->mean_variance);
+        sum += fmax(0.0, alone - fit_mean(groups, g, node, true, m));
+    }
+    for (uint64_t i = rows->begin[node]; i < rows->end[node];) {
+        const double fit = fit_family(groups, count, total, node, true, &i, &alone);
+        sum += fmax(0.0, alone - fit);
     }
     return sum;
 }
@@ -261,10 +391,12 @@ double evidence_pair(const evidence_groups *groups, const evidence_index *index,
                 *b = groups->count + h * rows->n_outcomes;
     double sum = 0.0;
     double most = M_LN2 * (double)(rows->n_families + rows->n_means); // what agreement can add
+    uint64_t j = index->begin[h];
+    if (groups->exact) sum = evidence_one_group((double)groups->cells[g], (double)groups->cells[h]);
     for (size_t m = 0; m < rows->n_means; m++) {
-        const size_t i = g * rows->n_means + m, j = h * rows->n_means + m;
+        const size_t i = g * rows->n_means + m, k = h * rows->n_means + m;
         const double p = groups->precision[i], q = groups->weighted[i], v = rows->mean_variance;
-        const double r = groups->precision[j], s = groups->weighted[j];
+        const double r = groups->precision[k], s = groups->weighted[k];
         most -= M_LN2;
         if (p <= 0.0 || r <= 0.0) continue;
         sum += evidence_same(evidence_of_mean(p + r, q + s, v) - evidence_of_mean(p, q, v) -
@@ -277,12 +409,20 @@ double evidence_pair(const evidence_groups *groups, const evidence_index *index,
         const double m = groups->total[h * rows->n_families + f];
         const double alpha = groups->concentration[f];
         double factor = psi_log_rising(alpha, m) - psi_log_rising(n + alpha, m);
+        evidence_support support = {0};
         for (; i < index->end[g] && index->outcome[i] < last; i++) {
             const uint32_t o = index->outcome[i];
+            support.kinds += b[o] <= 0.0f; // h's are counted below
             if (b[o] <= 0.0f) continue;
             const double prior = alpha * rows->base[o];
             factor += psi_log_rising((double)a[o] + prior, (double)b[o]) -
                       psi_log_rising(prior, (double)b[o]);
+            if (groups->exact) evidence_support_add(&support, (double)a[o], (double)b[o]);
+        }
+        if (groups->exact && m > 0.0) {
+            while (j < index->end[h] && index->outcome[j] < rows->first[f]) j++;
+            for (; j < index->end[h] && index->outcome[j] < last; j++) support.kinds++;
+            factor = -evidence_two(0.0, -factor, evidence_support_factor(&support, n, m));
         }
         most -= M_LN2;
         if (m > 0.0) sum += evidence_same(factor);

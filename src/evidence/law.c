@@ -14,10 +14,14 @@ double psi_log_rising(double x, double n)
 {
     double product = 1.0;
     if (n <= 16.0) {
-        for (; n > 0.0; n -= 1.0, x += 1.0) product *= x;
+        for (int draws = n > 0.0 ? (int)n : 0; draws > 0; draws--, x += 1.0) product *= x;
         return log(product);
     }
-    for (; x < 10.0; n -= 1.0, x += 1.0) product *= x;
+    while (x < 10.0) {
+        product *= x;
+        x += 1.0;
+        n -= 1.0;
+    }
     return log(product) + log_gamma(x + n) - log_gamma(x);
 }
 
@@ -36,4 +40,26 @@ double evidence_either(double a, double b)
 {
     const double high = a > b ? a : b, low = a > b ? b : a;
     return high - M_LN2 + (low - high > -30.0 ? log1p(exp(low - high)) : 0.0);
+}
+
+void evidence_support_add(evidence_support *support, double first, double second)
+{
+    support->sum += psi_log_rising(first + 0.5, second) - psi_log_rising(0.5, second);
+}
+
+double evidence_support_factor(const evidence_support *support, double n, double m)
+{
+    const double prior = 0.5 * support->kinds;
+    if (support->kinds < 2.0) return HUGE_VAL; // one outcome has no shares
+    return support->sum - psi_log_rising(n + prior, m) + psi_log_rising(prior, m);
+}
+
+double evidence_two(double one, double two, double factor)
+{
+    return factor == HUGE_VAL ? two : evidence_either(two, one - factor);
+}
+
+double evidence_one_group(double n, double m)
+{
+    return psi_log_rising(n, m) - psi_log_rising(1.0, m - 1.0);
 }

@@ -88,7 +88,8 @@ psi_status mdp_tar_begin(psi_ctx *ctx, base_output *output, const char *entry, u
     }
     snprintf(header + 136, 12, "%011o", 0U);
     header[TYPE_AT] = '0';
-    memcpy(header + 257, "ustar\00000", 8);
+    memcpy(header + 257, "ustar", sizeof "ustar"); // with its zero, then the version
+    memset(header + 263, '0', 2);
     snprintf(header + SUM_AT, 8, "%06llo", (unsigned long long)sum_of(header));
     header[SUM_AT + 7] = ' ';
     return base_output_write(output, header, BLOCK);

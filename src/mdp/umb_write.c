@@ -66,17 +66,18 @@ static psi_status write_index(umb_out *u)
     char *text = NULL;
     for (size_t s = 0; s < model->n_states; s++) n_initial += model->initial[s] != 0;
     const bool named = model->action_names != NULL;
+    const size_t n_choices = model->n_choices + u->n_terminal;
+    const size_t n_branches = model->n_transitions + u->n_terminal;
     json_t *index = json_pack(
         "{s:i, s:i, s:{s:s, s:s}, s:{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:{s:s, s:i}}, "
         "s:o}",
         "format-version", 1, "format-revision", 0, "file-data", "tool", "psifold", "tool-version",
         psi_version(), "transition-system", "time", "discrete", "#players", model->chain ? 0 : 1,
         "#states", (json_int_t)model->n_states, "#initial-states", (json_int_t)n_initial,
-        "#choices", (json_int_t)(model->n_choices + u->n_terminal), "#choice-actions",
-        (json_int_t)(named ? model->n_actions : 0), "#branches",
-        (json_int_t)(model->n_transitions + u->n_terminal), "#branch-actions", 0, "#observations",
-        0, "branch-probability-type", "type", "double", "size", 64, "annotations",
-        annotations(model));
+        "#choices", (json_int_t)n_choices, "#choice-actions",
+        (json_int_t)(named ? model->n_actions : 0), "#branches", (json_int_t)n_branches,
+        "#branch-actions", 0, "#observations", 0, "branch-probability-type", "type", "double",
+        "size", 64, "annotations", annotations(model));
     TRY(base_json_made(u->ctx, index));
     text = json_dumps(index, JSON_INDENT(2));
     if (!text) TRY(FAIL(u->ctx, PSI_ENOMEM, "no memory for index.json"));

@@ -18,6 +18,9 @@ enum {
     PHASES = 4, // even or odd down, even or odd across
     POINTS = TO * TO,
     WEIGHT_SIDE = 5, // w1, then w2 + w0 t at the four points
+    WEIGHT_SETS = WEIGHT_SIDE * WEIGHT_SIDE,
+    PRODUCTS = POINTS * PHASES,
+    PIXELS = FROM * FROM,
     MOST_BLOCKS = 64,
     SCRATCH_BYTES = 1600 * 1024, // of V and M together
 };
@@ -33,8 +36,7 @@ bool nn_halved_plan(nn_plan *plan)
     const size_t row =
         (PHASES * conv->in_blocks + conv->out_blocks) * POINTS * NN_BLOCK * sizeof(real);
     plan->side = WEIGHT_SIDE;
-    plan->n_prepared =
-        WEIGHT_SIDE * WEIGHT_SIDE * conv->out_blocks * conv->in_blocks * (size_t)NN_SQUARE;
+    plan->n_prepared = WEIGHT_SETS * conv->out_blocks * conv->in_blocks * (size_t)NN_SQUARE;
     plan->sub_batch = base_min(base_max(SCRATCH_BYTES / row, 16), 128);
     return true;
 }
@@ -79,7 +81,7 @@ static void planes_of(const halving *h, nn_maps x, size_t phase, size_t block, r
     size_t n = 0;
     for (size_t y = phase / 2; y < FROM; y += 2) {
         for (size_t c = phase % 2; c < FROM; c += 2) {
-            pixels[n++] = nn_at(x, FROM * FROM, block, y * FROM + c);
+            pixels[n++] = nn_at(x, PIXELS, block, y * FROM + c);
         }
     }
     for (size_t p = 0; p < POINTS; p++) points[p] = v_at(h, p, phase, block);
@@ -165,8 +167,8 @@ static void weight_gradient(const halving *h, bool add)
 {
     const nn_kernels *kernels = h->plan->kernels;
     const size_t in = h->plan->conv->in_blocks, out = h->plan->conv->out_blocks;
-    bool begun[WEIGHT_SIDE * WEIGHT_SIDE] = {false};
-    for (size_t k = 0; k < POINTS * PHASES; k++) {
+    bool begun[WEIGHT_SETS] = {false};
+    for (size_t k = 0; k < PRODUCTS; k++) {
         const size_t p = k / PHASES, phase = k % PHASES, set = weights_at(phase, p);
         for (size_t o = 0; o < out; o += kernels->wide) {
             const real *b = m_at(h, p, o);
@@ -192,7 +194,7 @@ void nn_halved_backward(const nn_plan *plan, const nn_scratch *scratch, nn_maps 
     transform_inputs(&h, x);
     weight_gradient(&h, add_weights);
     if (!d_x.data) return;
-    for (size_t k = 0; k < POINTS * PHASES; k++) {
+    for (size_t k = 0; k < PRODUCTS; k++) {
         const size_t p = k / PHASES, phase = k % PHASES;
         const real *a[MOST_BLOCKS], *b[MOST_BLOCKS];
         for (size_t o = 0; o < out; o++) {

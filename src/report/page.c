@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "report/figures.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
@@ -261,6 +262,30 @@ done:
     return status;
 }
 
+// All that is in a folder is gone once it is replaced: it may hold nothing but figures of these
+// names.
+static psi_status check_replaced(const report_page *page)
+{
+    psi_status status = PSI_OK;
+    const char *folder = page->options->figures;
+    DIR *entries = page->kept ? opendir(folder) : NULL;
+    char *drawn = NULL;
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        TRY(base_join(page->ctx, page->figures, entry->d_name, &drawn));
+        if (!base_is_there(drawn)) {
+            TRY(FAIL(page->ctx, PSI_EUSAGE,
+                     "%s holds %s, which is no figure of this report: it is not replaced", folder,
+                     entry->d_name));
+        }
+        base_free(page->ctx, drawn);
+        drawn = NULL;
+    }
+done:
+    base_free(page->ctx, drawn);
+    if (entries) closedir(entries);
+    return status;
+}
+
 // ---- all of it ----------------------------------------------------------------------------------
 
 static void free_page(report_page *page)
@@ -318,6 +343,7 @@ psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *pa
     TRY(compute(&page));
     TRY(open_figures(&page));
     TRY(write_page(&page));
+    TRY(check_replaced(&page));
     TRY(report_text_save(&page.html, path, options->replace));
     if (page.kept) {
         base_output *whole = page.kept;

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { JSON_LIMIT = 1 << 20, MAX_STEPS = 10000 };
 
@@ -30,7 +29,7 @@ static bool is_there(psi_ctx *ctx, const char *folder, const char *name, psi_sta
 {
     char *path = NULL;
     *status = base_join(ctx, folder, name, &path);
-    const bool there = *status == PSI_OK && access(path, F_OK) == 0;
+    const bool there = *status == PSI_OK && base_is_there(path);
     base_free(ctx, path);
     return there;
 }
@@ -149,6 +148,28 @@ done:
     return status;
 }
 
+// The discount that an interrupted run was started with: of a manifest without results, or of the
+// checkpoint; the usual one where neither says.
+static psi_status find_gamma(report_run *run)
+{
+    enum { START_LIMIT = 1 << 20 };
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    json_t *start = NULL;
+    const json_t *gamma = report_run_get(run, "options", "gamma");
+    TRY(base_join(run->ctx, run->folder, "checkpoint/start.json", &path));
+    if (!gamma && base_is_there(path)) {
+        TRY(base_json_load(run->ctx, path, START_LIMIT, &start));
+        gamma = json_object_get(json_object_get(start, "options"), "gamma");
+    }
+    run->gamma = json_number_value(gamma);
+    if (!(run->gamma > 0.0 && run->gamma < 1.0)) run->gamma = psi_cluster_defaults().gamma;
+done:
+    json_decref(start);
+    base_free(run->ctx, path);
+    return status;
+}
+
 // What an interrupted run left: in its folder, or in what is to become its result.
 static psi_status load_interrupted(report_run *run)
 {
@@ -159,7 +180,7 @@ static psi_status load_interrupted(report_run *run)
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !labels; i++) {
         base_free(run->ctx, from);
         TRY(base_join(run->ctx, run->folder, places[i], &from));
-        begun |= i > 0 && access(from, F_OK) == 0;
+        begun |= i > 0 && base_is_there(from);
         labels = is_there(run->ctx, from, "clusters-01.npy", &status);
         TRY(status);
     }
@@ -173,7 +194,7 @@ static psi_status load_interrupted(report_run *run)
                          run->folder);
         goto done;
     }
-    run->gamma = psi_cluster_defaults().gamma;
+    TRY(find_gamma(run));
     TRY(load_levels(run, from));
     const bool recorded = is_there(run->ctx, from, "refinements.jsonl", &status);
     TRY(status);
@@ -193,7 +214,7 @@ psi_status report_run_open(psi_ctx *ctx, const char *folder, report_run **out)
     report_run *run = NULL;
     char *path = NULL;
     *out = NULL;
-    if (access(folder, F_OK) != 0) {
+    if (!base_is_there(folder)) {
         return FAIL(ctx, PSI_EIO, "%s: there is no such folder", folder);
     }
     TRY(base_alloc_zero(ctx, 1, sizeof *run, &run));

@@ -103,8 +103,8 @@ static psi_status load_values(report_samples *samples)
     TRY(base_alloc(samples->ctx, width, sizeof(double), &samples->low));
     TRY(base_alloc(samples->ctx, width, sizeof(double), &samples->high));
     for (size_t i = 0; i < width; i++) {
-        samples->low[i] = INFINITY;
-        samples->high[i] = -INFINITY;
+        samples->low[i] = HUGE_VAL;
+        samples->high[i] = -HUGE_VAL;
     }
     for (size_t k = 0; k < samples->n_latent; k++) {
         TRY(psi_observations_gather(samples->ctx, from, samples->rows + k * samples->per_state,
@@ -185,20 +185,20 @@ static void paint(const report_samples *samples, const uint8_t *image, size_t sh
                   size_t sheet_width, uint8_t *to)
 {
     const size_t channels = samples->channels, height = samples->height / shrink,
-                 width = samples->width / shrink;
+                 width = samples->width / shrink, area = base_max(shrink * shrink, 1);
     for (size_t p = 0; p < samples->planes; p++) {
         const uint8_t *plane = image + p * samples->height * samples->width;
         for (size_t i = 0; i < height * width * channels; i++) {
             const size_t c = i % channels, column = i / channels % width,
                          row = i / channels / width;
             unsigned sum = 0;
-            for (size_t d = 0; d < shrink * shrink; d++) {
+            for (size_t d = 0; d < area; d++) {
                 const size_t from_row = row * shrink + d / shrink,
                              from_column = column * shrink + d % shrink;
                 sum += plane[(from_row * samples->width + from_column) * channels + c];
             }
             to[(row * sheet_width + p * width + column) * channels + c] =
-                (uint8_t)(sum / (unsigned)(shrink * shrink));
+                (uint8_t)(sum / (unsigned)area);
         }
     }
 }
@@ -212,7 +212,8 @@ static psi_status draw_images(const report_samples *samples, size_t k, const rep
     const size_t shown = base_min(how->shown, samples->found[k]);
     const size_t one_high = samples->height / how->shrink,
                  one_wide = samples->width / how->shrink * samples->planes;
-    const size_t columns = base_min(shown, base_max(1, (WIDEST + SPACE) / (one_wide + SPACE)));
+    const size_t most = (WIDEST + SPACE) / (one_wide + SPACE);
+    const size_t columns = base_max(base_min(shown, most), 1);
     const size_t lines = (shown + columns - 1) / columns;
     const size_t width = columns * (one_wide + SPACE) - SPACE,
                  height = lines * (one_high + SPACE) - SPACE,
@@ -292,7 +293,7 @@ static void draw_numbers(const report_samples *samples, size_t k, size_t shown, 
 static void draw_lines(const report_samples *samples, size_t k, size_t shown, report_text *text)
 {
     const size_t width = samples->dimensions, corners = base_min(width, LARGEST_LINE);
-    double low = INFINITY, high = -INFINITY;
+    double low = HUGE_VAL, high = -HUGE_VAL;
     for (size_t i = 0; i < width; i++) {
         low = fmin(low, samples->low[i]);
         high = fmax(high, samples->high[i]);

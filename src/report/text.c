@@ -137,7 +137,7 @@ done:
 
 psi_status report_text_save(const report_text *text, const char *path, bool replace)
 {
-    psi_status status = text->status;
+    psi_status status = PSI_OK;
     base_output *output = NULL;
     TRY(text->status);
     TRY(base_output_open(text->ctx, path, BASE_FILE, replace, &output));

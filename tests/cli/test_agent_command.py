@@ -82,7 +82,39 @@ class Agents(unittest.TestCase):
         stamp = (self.path / "out/seed-0/result.json").stat().st_mtime_ns
         self.assertEqual(self.scores(*task)[1], first)  # read, not played again
         self.assertEqual((self.path / "out/seed-0/result.json").stat().st_mtime_ns, stamp)
-        self.refuse(2, "with other options", "agent", *task, "--gamma", "0.5")
+        self.refuse(2, "with another gamma", "agent", *task, "--gamma", "0.5")
+
+    def test_a_result_counts_for_what_it_was_made_with_only(self):
+        task = ("column-world", "--kind", "planner", "--view", "truth", "--episodes", "5",
+                "--truth-of", "episodic", "-o", self.path / "out")
+        first = self.scores(*task)[1]
+        self.refuse(2, "with another evaluation", "agent", *task, "--evaluate", "3")
+        self.refuse(2, "with another truth_of", "agent", *task, "--truth-of", "continuing")
+        self.assertEqual(self.scores(*task)[1], first)
+        # the network that learning starts from is part of it, not the name of its file
+        lock = ("combination-lock", "--digits-per-dial", "3", "--images-per-digit", "4",
+                "--max-steps", "30", "--episodes", "2")
+        for seed in ("0", "1"):
+            self.succeed("agent", *lock, "--kind", "dqn", "--seed", seed, "-o", self.path / "dqn")
+        networks = [self.path / f"dqn/seed-{seed}/network.safetensors" for seed in (0, 1)]
+        start = self.path / "start.safetensors"
+        shutil.copy(networks[0], start)
+        pretrained = ("agent", *lock, "--kind", "pretrained", "--start-from", start, "-o",
+                      self.path / "pretrained")
+        self.succeed(*pretrained)
+        shutil.copy(networks[1], start)
+        self.refuse(2, "with another start", *pretrained)
+        # without a file, what is learnt first
+        self.refuse(2, "with another pretraining", *pretrained[:-4], "-o", self.path / "pretrained")
+        # a trial that was stopped is not gone on with as another one
+        (self.path / "out/seed-0/result.json").unlink()
+        self.refuse(2, "with another evaluation", "agent", *task, "--evaluate", "3")
+
+    def test_a_planner_explores_if_it_is_told_to(self):
+        task = ("column-world", "--kind", "planner", "--view", "truth", "--episodes", "10")
+        told, usual = self.scores(*task, "--explore", "10")[1], self.scores(*task)[1]
+        self.assertEqual(self.scores(*task, "--explore", "0")[1], usual)
+        self.assertNotEqual(told, usual)
 
     def test_a_stopped_agent_goes_on(self):
         # long enough to be caught in the middle; one that is not stopped gives the same

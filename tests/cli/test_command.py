@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -77,6 +78,40 @@ class Command(unittest.TestCase):
             self.assertIn(f".SS psifold {command}", self.succeed("--man").stdout)
         self.assertRegex(self.succeed("--version").stdout, r"^psifold \d+\.\d+\.\d+ \([^ ]+\)\n$")
 
+    def test_help_is_short_and_nothing_is_left_out(self):
+        def options(text):
+            return re.findall(r"^ {2}(?:-\w, | {4})--([\w-]+)", text, re.M)
+
+        for line in self.succeed().stdout.splitlines():
+            if not line.startswith("  psifold "):
+                continue
+            command = line.split()[1]
+            short = self.succeed(command, "--help").stdout
+            every = options(self.succeed(command, "--help-all").stdout)
+            self.assertLessEqual(len(options(short)), 12, command)
+            self.assertEqual(len(every), len(set(every)), command)
+            self.assertLess(set(options(short)), set(every))
+            self.assertIn(f"{len(every) - len(options(short))} more", short)
+            words = self.succeed(command, "--help=words").stdout.split()
+            self.assertLessEqual({"--" + name for name in every}, set(words))
+            section = self.succeed(command, "--help=man").stdout
+            common = {"seed", "threads", "max-memory", "json", "quiet"}
+            for name in set(every) - common:
+                self.assertIn(f"\\-\\-{name}", section)
+
+    def test_what_is_given_beats_the_constants_of_the_paper(self):
+        data = self.generate("point-column-world", "--episodes", 30, "--max-steps", 20)
+        quick = ("--paper", "column-world", "--max-refinements", 1, "--hidden", 8)
+        for number, (given, gamma) in enumerate((((), 0.7), (("--gamma", 0.5), 0.5))):
+            folder = self.path / f"run-{number}"
+            found = json.loads(self.succeed("cluster", data, "-o", folder, "--json", "--quiet",
+                                            *quick, *given).stdout)
+            self.assertEqual(found["gamma"], gamma)  # 0.5 is also the usual default
+            options = json.loads((folder / "manifest.json").read_text())["options"]
+            self.assertEqual((options["gamma"], options["paper"], options["hidden"]),
+                             (gamma, "column-world", 8))
+            self.assertEqual(options["epsilon_sf"], 1.0)  # the paper's, where nothing is given
+
     def test_wrong_words_get_one_sentence(self):
         self.refuse(2, "did you mean generate", "genrate")
         self.refuse(2, "there is no command 'xyzzy'", "xyzzy")
@@ -91,7 +126,7 @@ class Command(unittest.TestCase):
         self.refuse(2, "at least 1", "generate", "column-world", "--episodes", 0,
                     "-o", self.path / "x")
         self.refuse(2, "nothing called", "fetch", "cifar")
-        self.refuse(2, "more than 1024", "inspect", "x", "--threads", 5000)
+        self.refuse(2, "at most 1024", "inspect", "x", "--threads", 5000)
         self.assertEqual(list(self.path.iterdir()), [])
 
     def test_tasks_are_listed(self):
@@ -257,9 +292,9 @@ class Command(unittest.TestCase):
         self.refuse(2, "exists already", "cluster", data, "-o", run_folder)
         for option, value, sentence in (("--max-rounds", 0, "at least 1"),
                                         ("--head-steps", 0, "at least 1"),
-                                        ("--gamma", 1.5, "between 0 and 1"),
-                                        ("--filter", -0.1, "share of the states"),
-                                        ("--epsilon-sf", -1, "negative")):
+                                        ("--gamma", 1.5, "above 0 and below 1"),
+                                        ("--filter", -0.1, "at least 0 and below 1"),
+                                        ("--epsilon-sf", -1, "at least 0")):
             self.refuse(2, sentence, "cluster", data, "-o", self.path / "no", option, value)
         self.assertFalse((self.path / "no").exists())
 

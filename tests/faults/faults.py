@@ -1,4 +1,7 @@
-"""What the fault tests share: commands that may be stopped at a step, and a list of what went wrong."""
+"""What the fault tests share: commands that may be stopped at a step, and a list of what went wrong.
+
+A sweep goes over every step if PSIFOLD_FULL_SWEEPS is set (`make test-long`), else over steps that are
+spread over it: the same ones every time."""
 import os
 import pathlib
 import shutil
@@ -8,6 +11,12 @@ import tempfile
 import time
 
 failures = []
+FULL = bool(os.environ.get("PSIFOLD_FULL_SWEEPS"))
+
+
+def every(usual, full=1):
+    """How far apart the steps of a sweep are."""
+    return full if FULL else usual
 
 
 def say(sentence):

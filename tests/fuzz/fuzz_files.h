@@ -54,6 +54,19 @@ static inline void fuzz_put(const char *name, const void *bytes, size_t size)
     close(fd);
 }
 
+// Where PSIFOLD_FUZZ_SEEDS names a folder, a good file is left there as an input: the byte that
+// says in which place it belongs, and the file.
+static inline void fuzz_seed(size_t place, const char *name, const char *bytes, size_t size)
+{
+    const char *folder = getenv("PSIFOLD_FUZZ_SEEDS");
+    char path[512];
+    if (!folder) return;
+    snprintf(path, sizeof path, "%s/good-%zu-%s", folder, place, name);
+    FILE *file = fopen(path, "wb");
+    REQUIRE(file && fputc((int)place, file) != EOF && fwrite(bytes, 1, size, file) == size);
+    REQUIRE(fclose(file) == 0);
+}
+
 static inline psi_ctx *fuzz_ctx(void)
 {
     psi_ctx *ctx;

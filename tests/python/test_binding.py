@@ -4,6 +4,7 @@ import ctypes
 import gc
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -38,8 +39,12 @@ def test_structs_have_one_layout():
 
 
 def test_keywords_are_the_library_s_options():
-    library = set(cluster_options()) - {"seed"}
-    assert set(ClusterOptions.__annotations__) == library
+    library = cluster_options()
+    assert set(ClusterOptions.__annotations__) == set(library)
+    for name, kind in ClusterOptions.__annotations__.items():
+        words = re.findall(r"'([^']*)'|\"([^\"]*)\"", kind.__forward_arg__)
+        if words:
+            assert [a or b for a, b in words] == library[name]["value"].split("|")
 
 
 def test_the_version_is_the_library_s():

@@ -165,7 +165,7 @@ static void odd_data_get_an_answer(void **state)
         {"not a number, late", late_nan, PSI_EDATA, 0, 0, "observation 6293"},
         {"too large for a float", too_large, PSI_EDATA, 0, 0, "observation 399"},
     };
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         psi_trajectories *data = make(ctx, &all[i].in);
         for (size_t kind = 0; kind < 2; kind++) {

@@ -183,26 +183,30 @@ static void a_run_in_pieces_is_the_same_run(void **state)
         assert_ok(ctx, psi_run_resume(ctx, pieces, &run));
         assert_true(psi_run_finished(run));
         psi_run_discard(run);
-        psi_run_result *read;
-        assert_ok(ctx, psi_run_load(ctx, pieces, &read));
-        psi_run_result_free(ctx, read);
+        assert_ok(ctx, psi_run_check(ctx, pieces));
         psi_trajectories_free(ctx, data);
         test_folder_free(folder);
         psi_ctx_free(ctx);
     }
 }
 
-// A run that was stopped after its second refinement.
-static void interrupt(psi_ctx *ctx, const psi_trajectories *data, psi_cluster_options options,
-                      const char *folder)
+// A run that was stopped after so many refinements.
+static void interrupt_after(psi_ctx *ctx, size_t refinements, const psi_trajectories *data,
+                            psi_cluster_options options, const char *folder)
 {
-    stopper stop = {.ctx = ctx, .left = 2};
+    stopper stop = {.ctx = ctx, .left = refinements};
     psi_clustering *found;
     options.watch = stop_after;
     options.user = &stop;
     assert_ok(ctx, psi_run_new(ctx, folder, false, &options.run));
     assert_status(ctx, psi_cluster(ctx, data, &options, &found), PSI_ECANCELLED);
     psi_run_suspend(options.run);
+}
+
+static void interrupt(psi_ctx *ctx, const psi_trajectories *data, psi_cluster_options options,
+                      const char *folder)
+{
+    interrupt_after(ctx, 2, data, options, folder);
 }
 
 static void assert_refused(psi_ctx *ctx, const psi_trajectories *data, psi_cluster_options options,
@@ -445,6 +449,80 @@ static void a_lying_checkpoint_is_refused(void **state)
     psi_ctx_free(ctx);
 }
 
+// A round that hid something too rare for the filter counts twice; three times is a lie.
+static void a_round_may_count_twice(void **state)
+{
+    (void)state;
+    enum { ROUND = 0, HOT_ROUNDS = 1, ARRAYS = 6 };
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    char run[512], path[640];
+    snprintf(run, sizeof run, "%s/run", folder);
+    snprintf(path, sizeof path, "%s/checkpoint/state.npz", run);
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 12, 5, NULL);
+    interrupt_after(ctx, 4, data, quick(), run); // a round has at most three refinements
+    static const char *const names[] = {"counters", "numbers", "steps", "parent", "passes", "best"};
+    static const psi_dtype types[] = {PSI_INT64, PSI_FLOAT64, PSI_FLOAT64,
+                                      PSI_INT32, PSI_INT64,   PSI_INT32};
+    psi_array arrays[ARRAYS];
+    void *values[ARRAYS];
+    for (size_t i = 0; i < ARRAYS; i++) {
+        psi_shape shape;
+        assert_ok(ctx, psi_array_load(ctx, path, names[i], types[i], &shape, &values[i]));
+        arrays[i] = (psi_array){names[i], types[i], shape, values[i]};
+    }
+    int64_t *counters = values[0];
+    assert_int_equal(counters[ROUND], 1);
+    counters[HOT_ROUNDS] = 3;
+    assert_ok(ctx, psi_arrays_save(ctx, path, arrays, ARRAYS));
+    assert_status(ctx, resume(ctx, data, run), PSI_EFORMAT);
+    counters[HOT_ROUNDS] = 2;
+    assert_ok(ctx, psi_arrays_save(ctx, path, arrays, ARRAYS));
+    const psi_status status = resume(ctx, data, run);
+    assert_true(status == PSI_OK || status == PSI_ECANCELLED);
+    for (size_t i = 0; i < ARRAYS; i++) psi_array_free(ctx, values[i]);
+    psi_trajectories_free(ctx, data);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+// Refinements after the first round's find nothing: three is the most of a round.
+static psi_status find_nothing_later(void *user, const psi_cluster_step *step, size_t refinement,
+                                     size_t n, const int32_t *labels)
+{
+    (void)step, (void)n, (void)labels;
+    if (refinement <= 3) return PSI_OK;
+    return FAIL(user, PSI_EDATA, "no cluster is left");
+}
+
+static void a_later_round_in_vain_takes_nothing_away(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    const char *run = test_path(folder, "run");
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 40, 5, NULL);
+    psi_cluster_options one = quick(), two = quick();
+    psi_clustering *first, *found;
+    one.max_rounds = 1;
+    assert_ok(ctx, psi_cluster(ctx, data, &one, &first));
+    two.watch = find_nothing_later;
+    two.user = ctx;
+    assert_ok(ctx, psi_run_new(ctx, run, false, &two.run));
+    assert_ok(ctx, psi_cluster(ctx, data, &two, &found));
+    assert_true(found->n_steps > first->n_steps); // there was a second round
+    assert_int_equal(found->rounds, 1);
+    assert_int_equal(found->n_latent, first->n_latent);
+    assert_memory_equal(found->labels, first->labels, data->n_observations * sizeof(int32_t));
+    assert_ok(ctx, psi_run_commit(two.run, "data", data, &two, found));
+    assert_ok(ctx, psi_run_check(ctx, run));
+    psi_clustering_free(ctx, found);
+    psi_clustering_free(ctx, first);
+    psi_trajectories_free(ctx, data);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
 typedef struct sweep {
     const psi_trajectories *data;
     const char *folder;
@@ -497,6 +575,8 @@ int main(void)
         cmocka_unit_test(only_the_same_run_is_resumed),
         cmocka_unit_test(a_damaged_checkpoint_is_refused),
         cmocka_unit_test(a_lying_checkpoint_is_refused),
+        cmocka_unit_test(a_round_may_count_twice),
+        cmocka_unit_test(a_later_round_in_vain_takes_nothing_away),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 static void column_world_as_a_table_is_exact(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     psi_trajectories *data = test_collect(ctx, "column-world", 500, 1, NULL);
     const psi_cluster_options options = psi_cluster_defaults();
     psi_clustering *found;
@@ -32,7 +32,7 @@ static void column_world_as_a_table_is_exact(void **state)
 static void a_lock_as_a_table_refines_as_it_should(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     static const char *const five[] = {"digits", "none", "digits-per-dial", "5", NULL};
     psi_trajectories *data = test_collect(ctx, "combination-lock", 600, 1, five);
     for (int split = 0; split < 2; split++) {
@@ -51,14 +51,45 @@ static void a_lock_as_a_table_refines_as_it_should(void **state)
     psi_ctx_free(ctx);
 }
 
+// Stopped after the reward refinement, epsilon of successor features is not that of rewards.
+static void one_refinement_says_what_successor_features_may_differ_by(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    psi_trajectories *data = test_collect(ctx, "column-world", 200, 1, NULL);
+    psi_cluster_options options = psi_cluster_defaults();
+    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
+    options.approximator = PSI_APPROXIMATOR_TABLE;
+    options.max_refinements = options.max_rounds = 1;
+    options.epsilon_reward = 0.4;
+    for (int given = 0; given < 2; given++) {
+        psi_clustering *found;
+        options.epsilon_sf = given ? 0.125 : 0.0;
+        assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+        assert_int_equal(found->n_steps, 1);
+        assert_true(found->epsilon_reward == 0.4);
+        assert_true(found->gap > 0.0 && found->gap != 1.0);
+        if (given) {
+            assert_true(found->epsilon_sf == 0.125);
+        } else {
+            assert_true(found->epsilon_sf == fmin(0.75 * found->gap, 0.5));
+            assert_true(found->epsilon_sf != 0.4);
+        }
+        psi_clustering_free(ctx, found);
+    }
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
 static void the_same_seed_gives_the_same_labels(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(2);
     psi_trajectories *data = test_collect(ctx, "point-column-world", 120, 5, NULL);
     psi_cluster_options options = psi_cluster_defaults();
-    options.trunk_steps = 100;
-    options.head_steps = 60;
+    options.hidden = 64;
+    options.trunk_steps = 40;
+    options.head_steps = 20;
     options.representation_steps = 50;
     options.max_rounds = 1;
     psi_clustering *found[2];
@@ -76,10 +107,11 @@ static void the_same_seed_gives_the_same_labels(void **state)
 static void a_subset_is_enough_to_refine(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     psi_trajectories *data = test_collect(ctx, "point-column-world", 600, 5, NULL);
     psi_cluster_options options = psi_cluster_defaults();
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
+    options.hidden = 128;
     options.trunk_steps = 600;
     options.representation_steps = 50;
     options.subset = data->n_transitions / 3 + 1;
@@ -107,10 +139,11 @@ static void a_subset_is_enough_to_refine(void **state)
 static void heads_alone_are_a_representation(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     psi_trajectories *data = test_collect(ctx, "point-column-world", 200, 5, NULL);
     psi_cluster_options options = psi_cluster_defaults();
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
+    options.hidden = 256;
     options.trunk_steps = 300;
     options.head_steps = 200;
     options.max_rounds = 1;
@@ -235,7 +268,7 @@ static void every_allocation_may_fail(void **state)
 static void a_run_folder_goes_out_and_in(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     char *folder = test_folder();
     const char *path = test_path(folder, "run");
     psi_trajectories *data = test_collect(ctx, "point-column-world", 60, 5, NULL);
@@ -244,6 +277,7 @@ static void a_run_folder_goes_out_and_in(void **state)
     assert_ok(ctx, psi_run_new(ctx, path, false, &run));
     psi_cluster_options options = psi_cluster_defaults();
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
+    options.hidden = 64;
     options.trunk_steps = options.head_steps = options.representation_steps = 40;
     options.max_rounds = 1;
     options.run = run;
@@ -310,6 +344,7 @@ int main(void)
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_subset_is_enough_to_refine),
         cmocka_unit_test(heads_alone_are_a_representation),
+        cmocka_unit_test(one_refinement_says_what_successor_features_may_differ_by),
         cmocka_unit_test(the_same_seed_gives_the_same_labels),
         cmocka_unit_test(a_run_folder_goes_out_and_in),
     };

@@ -20,7 +20,7 @@ static fixture make_run(const char *task, uint64_t episodes)
     test_cluster_run(f.ctx, f.folder, task, episodes, NULL, &how);
     assert_ok(f.ctx, psi_trajectories_read(f.ctx, test_path(f.folder, "data.npz"), NULL, &f.data));
     assert_ok(f.ctx, psi_run_load(f.ctx, test_path(f.folder, "run"), &f.run));
-    assert_ok(f.ctx, psi_predictor_new(f.ctx, test_path(f.folder, "run"), f.run, &f.predictor));
+    assert_ok(f.ctx, psi_predictor_new(f.ctx, f.run, &f.predictor));
     return f;
 }
 
@@ -125,7 +125,7 @@ static psi_status load_and_ask(psi_ctx *ctx, void *argument)
     int32_t labels[64];
     psi_observations *asked = NULL;
     const void *rows = psi_observations_data(f->data->observations);
-    psi_status status = psi_predictor_new(ctx, test_path(f->folder, "run"), f->run, &predictor);
+    psi_status status = psi_predictor_new(ctx, f->run, &predictor);
     if (status == PSI_OK) {
         status =
             psi_observations_over(ctx, psi_observations_dtype(f->data->observations),

@@ -64,25 +64,43 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-// The number that both sides give to an element of a tensor.
-static double start_value(const parity *p, const psi_tensor_info *info, size_t tensor, size_t i)
+// The law of a tensor's elements at the start, the same on both sides: from a hashed u in [0, 1),
+// offset + u · width + (2 u − 1) · scale / divisor, where one of the two parts is zero.
+typedef struct start_law {
+    uint64_t seed;
+    double offset, width, scale, divisor;
+} start_law;
+
+static start_law law_of(const parity *p, const psi_tensor_info *info, size_t tensor,
+                        bool hash_statistics)
 {
-    const double u = uniform(p->seed, tensor, i);
+    start_law law = {.seed = p->seed, .divisor = 1};
     const bool norm = strstr(info->name, "bn") || strstr(info->name, "downsample.1");
-    if (ends_with(info->name, "running_mean") || ends_with(info->name, "tracked")) return 0;
-    if (ends_with(info->name, "running_var")) return 1;
-    if (norm) return ends_with(info->name, "weight") ? 0.5 + u : (2 * u - 1) * 0.2;
-    if (info->shape.rank == 4) {
+    const bool mean = ends_with(info->name, "running_mean");
+    const bool variance = ends_with(info->name, "running_var");
+    if (ends_with(info->name, "tracked")) return law;
+    if (mean || variance) {
+        law.seed += hash_statistics;
+        if (mean) law.scale = hash_statistics ? 0.2 : 0;
+        if (variance) law.offset = hash_statistics ? 0.5 : 1;
+        if (variance) law.width = hash_statistics ? 1 : 0;
+    } else if (norm && ends_with(info->name, "weight")) {
+        law.offset = 0.5;
+        law.width = 1;
+    } else if (norm) {
+        law.scale = 0.2;
+    } else if (info->shape.rank == 4) {
         const size_t *dim = info->shape.dim;
-        return (2 * u - 1) * sqrt(6.0 / (double)(dim[0] * dim[2] * dim[3]));
+        law.scale = sqrt(6.0 / (double)(dim[0] * dim[2] * dim[3]));
+    } else {
+        psi_tensor_info weight = *info; // of a bias, it is the tensor before it
+        if (info->shape.rank == 1) {
+            assert_ok(p->ctx, psi_net_tensor_info(p->ctx, p->net, tensor - 1, &weight));
+        }
+        law.scale = 1;
+        law.divisor = sqrt((double)weight.shape.dim[1]);
     }
-    size_t fan_in = info->shape.dim[1];
-    if (info->shape.rank == 1) { // a bias: its weight is the tensor before it
-        psi_tensor_info weight;
-        assert_ok(p->ctx, psi_net_tensor_info(p->ctx, p->net, tensor - 1, &weight));
-        fan_in = weight.shape.dim[1];
-    }
-    return (2 * u - 1) / sqrt((double)fan_in);
+    return law;
 }
 
 static void set_tensors(parity *p, bool hash_statistics)
@@ -91,13 +109,12 @@ static void set_tensors(parity *p, bool hash_statistics)
         psi_tensor_info info;
         assert_ok(p->ctx, psi_net_tensor_info(p->ctx, p->net, t, &info));
         const size_t n = psi_shape_size(&info.shape);
+        const start_law law = law_of(p, &info, t, hash_statistics);
         psi_real *values = malloc(n * sizeof *values);
         for (size_t i = 0; i < n; i++) {
-            double value = (double)(float)start_value(p, &info, t, i);
-            const double u = uniform(p->seed + 1, t, i);
-            if (hash_statistics && ends_with(info.name, "running_mean")) value = (2 * u - 1) * 0.2;
-            if (hash_statistics && ends_with(info.name, "running_var")) value = 0.5 + u;
-            values[i] = (psi_real)value;
+            const double u = uniform(law.seed, t, i);
+            values[i] = (psi_real)(float)(law.offset + u * law.width +
+                                          (2 * u - 1) * law.scale / law.divisor);
         }
         assert_ok(p->ctx, psi_net_tensor_set(p->ctx, p->net, t, values));
         free(values);
@@ -179,19 +196,32 @@ static double torch_error(const parity *p, const char *name)
     return number(p, key);
 }
 
+// Every element goes into all 64 sums, with the signs of the bits of its hash: eight at a time.
+static void sketch_of(uint64_t seed, uint64_t tensor, const psi_real *got, size_t n, double *sums)
+{
+    double signs[256][8];
+    for (size_t byte = 0; byte < 256; byte++) {
+        for (size_t j = 0; j < 8; j++) signs[byte][j] = byte >> j & 1 ? 1 : -1;
+    }
+    for (size_t j = 0; j < 64; j++) sums[j] = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (got[i] == 0) continue;
+        const uint64_t hash = hashed(seed, tensor, i);
+        for (size_t j = 0; j < 64; j += 8) {
+            const double *sign = signs[hash >> j & 255];
+            for (size_t k = 0; k < 8; k++) sums[j + k] += sign[k] * (double)got[i];
+        }
+    }
+}
+
 // |got − exact| / |exact| over the whole tensor, as its sketch estimates it: to 9 % (one standard
 // deviation).
 static double sketched_error(const parity *p, size_t tensor, const char *name, const psi_real *got,
                              size_t n)
 {
     char key[128];
-    double sketch[64] = {0}, difference = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (got[i] == 0) continue;
-        const uint64_t signs = hashed(p->seed + 2, tensor, i);
-        for (size_t j = 0; j < 64; j++)
-            sketch[j] += signs >> j & 1 ? (double)got[i] : -(double)got[i];
-    }
+    double sketch[64], difference = 0;
+    sketch_of(p->seed + 2, tensor, got, n, sketch);
     snprintf(key, sizeof key, "%.100s.sketch", name);
     const double *exact = numbers(p, key);
     for (size_t j = 0; j < 64; j++) {

@@ -1,10 +1,12 @@
 // The page of a run: of every kind of observation, of any size, finished or not, and of folders
 // that mean harm.
+#include "support/collect.h"
 #include "support/runs.h"
 #include "support/support.h"
 
 #include "base/context.h"
 #include "base/file.h"
+#include "report/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +214,42 @@ static void a_run_whose_data_are_gone_says_so(void **state)
     read_page(ctx, folder, &page, &size);
     assert_says(page, "have changed since");
     base_free(ctx, page);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+static psi_status stop_at_two(void *user, const psi_cluster_step *step, size_t refinement, size_t n,
+                              const int32_t *labels)
+{
+    (void)step, (void)n, (void)labels;
+    return refinement == 2 ? FAIL((psi_ctx *)user, PSI_ECANCELLED, "stopped") : PSI_OK;
+}
+
+// With the discount that it was started with, not with the usual one.
+static void an_interrupted_run_keeps_its_gamma(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder(), run[1024];
+    snprintf(run, sizeof run, "%s/run", folder);
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 12, 5, NULL);
+    psi_cluster_options how = psi_cluster_defaults();
+    psi_clustering *found;
+    report_run *read;
+    how.method = PSI_METHOD_SUCCESSOR_FEATURES;
+    how.trunk_steps = how.head_steps = how.representation_steps = 12;
+    how.hidden = 16;
+    how.gamma = 0.8125;
+    how.watch = stop_at_two;
+    how.user = ctx;
+    assert_ok(ctx, psi_run_new(ctx, run, false, &how.run));
+    assert_status(ctx, psi_cluster(ctx, data, &how, &found), PSI_ECANCELLED);
+    psi_run_suspend(how.run);
+    assert_ok(ctx, report_run_open(ctx, run, &read));
+    assert_false(read->finished);
+    assert_true(read->gamma == 0.8125);
+    report_run_free(read);
+    psi_trajectories_free(ctx, data);
     test_folder_free(folder);
     psi_ctx_free(ctx);
 }
@@ -473,6 +511,7 @@ int main(void)
         cmocka_unit_test(two_thousand_latent_states_stay_below_5_megabytes),
         cmocka_unit_test(a_run_whose_data_are_gone_says_so),
         cmocka_unit_test(an_interrupted_run_is_shown_as_far_as_it_got),
+        cmocka_unit_test(an_interrupted_run_keeps_its_gamma),
         cmocka_unit_test(a_run_that_did_not_converge_says_so_at_the_top),
         cmocka_unit_test(names_that_are_scripts_stay_names),
         cmocka_unit_test(damaged_folders_are_refused_with_the_name_of_the_file),

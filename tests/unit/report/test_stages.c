@@ -24,7 +24,7 @@ static psi_net *random_features(psi_ctx *ctx, size_t inputs)
 static void finer_stages_predict_better(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     for (uint64_t seed = 0; seed < 2; seed++) {
         psi_trajectories *data = test_collect(ctx, "point-column-world", 150, seed, NULL);
         psi_trajectories *test = test_collect(ctx, "point-column-world", 40, 100 + seed, NULL);

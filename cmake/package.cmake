@@ -1,0 +1,36 @@
+# `make deb`: three Debian packages, made by CPack from what is installed. Which packages they need is
+# found by dpkg-shlibdeps.
+set(SERIES ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME psifold)
+set(CPACK_PACKAGE_CONTACT "the authors of psifold")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL library development command)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libpsifold${SERIES})
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "${PROJECT_DESCRIPTION} (library)")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libpsifold-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libpsifold${SERIES} (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "${PROJECT_DESCRIPTION} (headers)")
+set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME psifold)
+set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "gnuplot-nox, graphviz")
+set(CPACK_COMPONENT_COMMAND_DESCRIPTION "${PROJECT_DESCRIPTION} (command)")
+
+# Debian's place for the licence, once in every package.
+foreach(pair library:libpsifold${SERIES} development:libpsifold-dev command:psifold)
+  string(REPLACE ":" ";" pair ${pair})
+  list(GET pair 0 component)
+  list(GET pair 1 package)
+  install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package}
+    COMPONENT ${component})
+endforeach()
+include(CPack)

@@ -1,0 +1,57 @@
+// A clustering under way, shared by the chapters that the method has: by evidence (grouping.c), by
+// successor features (rounds.c), and what both need before and after (cluster.c).
+#ifndef PSI_CLUSTER_CLUSTERING_H
+#define PSI_CLUSTER_CLUSTERING_H
+
+#include "cluster/by_evidence.h"
+#include "cluster/checkpoint.h"
+#include "cluster/network.h"
+#include "cluster/paper.h"
+#include "cluster/phases.h"
+
+enum { CLUSTER_MOST_ACTIONS = 1024 }; // of networks, which have a head for each
+
+typedef struct clustering_run {
+    psi_ctx *ctx;
+    const psi_cluster_options *options;
+    cluster_problem problem;
+    cluster_inputs inputs;
+    network_options network;
+    paper_options paper;
+    char *fits;     // where trainings under way are kept; NULL: nowhere
+    psi_net *trunk; // NULL for a table
+    cluster_approximator approximator;
+    run_state state;
+    float *vectors; // (n_rows, width) what looks are compared by; NULL for a table
+    cluster_looks looks;
+    outcome_rewards outcomes;
+    by_evidence found;
+    psi_clustering *result;
+} clustering_run;
+
+// Every piece of work has random numbers of its own, named by what it is and the round it is in.
+typedef enum seed_purpose {
+    SEED_TRUNK = 0x7472756e,
+    SEED_REFINE = 0x72656669,
+    SEED_POLISH = 0x706f6c69,
+    SEED_JUDGE = 0x6a756467,
+    SEED_REPRESENTATION = 0x72657072,
+    SEED_STAGES = 0x73746167,
+} seed_purpose;
+uint64_t cluster_seed_of(const clustering_run *run, seed_purpose purpose, size_t round);
+
+void cluster_set_network_options(clustering_run *run, psi_net_kind kind);
+// The network whose features are looked at, from an earlier process or learnt now: run->trunk.
+psi_status cluster_learn_trunk(clustering_run *run);
+bool cluster_is_polished(const clustering_run *run);
+
+// γ · min ‖F_i − F_j‖: the smallest distance of two latent states' successor features.
+psi_status cluster_find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, double *gap);
+
+// Both fill run->result, but for what comes after the labels: certificate, representation, heads.
+psi_status cluster_find_by_evidence(clustering_run *run);
+psi_status cluster_find_by_successor_features(clustering_run *run);
+
+void cluster_forget_looks(clustering_run *run);
+
+#endif

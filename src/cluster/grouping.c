@@ -1,0 +1,270 @@
+// By evidence: what is compared are distinct observations where they repeat, else vectors as they
+// are, and where these leave something open, features that are learnt.
+#include "cluster/clustering.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "cluster/run.h"
+#include "cluster/seen.h"
+#include "cluster/successor.h"
+#include "cluster/verdict.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
+enum { FEWEST_VISITS = 4 }; // of a distinct observation, on average, to be one of a table
+
+static psi_status after_grouping(void *user, const psi_cluster_step *step, size_t number,
+                                 size_t n_observations, const int32_t *labels)
+{
+    psi_status status = PSI_OK;
+    clustering_run *run = user;
+    const psi_cluster_options *options = run->options;
+    if (options->run) {
+        TRY(cluster_checkpoint_labels(options->run, number, n_observations, labels));
+    }
+    if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
+done:
+    return status;
+}
+
+// Observations as they are, as vectors.
+static psi_status copy_vectors(clustering_run *run, size_t *width)
+{
+    psi_status status = PSI_OK;
+    enum { BLOCK = 4096 };
+    const psi_observations *from = run->problem.data->observations;
+    const psi_dtype dtype = psi_observations_dtype(from);
+    const size_t row_bytes = psi_observations_row_bytes(from), n = run->problem.n_rows;
+    unsigned char *block = NULL;
+    uint64_t *rows = NULL;
+    *width = row_bytes / psi_dtype_size(dtype);
+    TRY(base_alloc(run->ctx, n, *width * sizeof *run->vectors, &run->vectors));
+    TRY(base_alloc(run->ctx, BLOCK, row_bytes, &block));
+    TRY(base_alloc(run->ctx, BLOCK, sizeof *rows, &rows));
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        const size_t count = base_min(BLOCK, n - begin);
+        float *out = run->vectors + begin * *width;
+        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
+        TRY(base_cancelled(run->ctx));
+        TRY(psi_observations_gather(run->ctx, from, rows, count, block));
+        for (size_t i = 0; i < count * *width; i++) {
+            switch (dtype) {
+            case PSI_FLOAT32: out[i] = ((const float *)(const void *)block)[i]; break;
+            case PSI_FLOAT64: out[i] = (float)((const double *)(const void *)block)[i]; break;
+            case PSI_UINT8: out[i] = (float)block[i]; break;
+            case PSI_INT32: out[i] = (float)((const int32_t *)(const void *)block)[i]; break;
+            case PSI_INT64: out[i] = (float)((const int64_t *)(const void *)block)[i]; break;
+            default: out[i] = (float)block[i];
+            }
+        }
+    }
+done:
+    base_free(run->ctx, rows);
+    base_free(run->ctx, block);
+    return status;
+}
+
+void cluster_forget_looks(clustering_run *run)
+{
+    cluster_by_evidence_free(run->ctx, &run->found);
+    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
+    cluster_looks_free(run->ctx, &run->looks);
+    base_free(run->ctx, run->vectors);
+    run->vectors = NULL;
+}
+
+// Distinct observations, if each was seen a few times, or has no looks to compare.
+static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
+{
+    const psi_observations *observations = run->problem.data->observations;
+    const psi_dtype dtype = psi_observations_dtype(observations);
+    const bool number = psi_observations_row_bytes(observations) == psi_dtype_size(dtype) &&
+                        dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
+    const size_t n = run->problem.n_states, most = wanted || number ? n : n / FEWEST_VISITS;
+    const psi_status status =
+        cluster_looks_distinct(run->ctx, &run->problem, most + 1, &run->looks);
+    *done = status == PSI_OK;
+    return status == PSI_ELIMIT && !wanted && !number ? PSI_OK : status;
+}
+
+static psi_status group_looks(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    const psi_cluster_options *options = run->options;
+    const by_evidence_options how = {.max_refinements = options->max_refinements,
+                                     .max_latent_states = options->max_latent_states,
+                                     .smooth = options->smooth,
+                                     .watch = after_grouping,
+                                     .user = run};
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
+    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
+                                   &run->found));
+    result->labels = run->found.labels;
+    result->n_latent = run->found.n_latent;
+    result->has_terminal = run->problem.has_terminal;
+    base_free(run->ctx, result->doubts); // of an earlier look at the same data
+    result->doubts = NULL;
+    result->n_doubts = 0;
+    TRY(cluster_judge(run->ctx, &run->problem, &run->looks, &run->outcomes, &run->found, result));
+done:
+    result->labels = NULL; // still in found
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    return status;
+}
+
+// Vectors as they are.
+static psi_status compare_vectors(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    size_t width;
+    TRY(copy_vectors(run, &width));
+    TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
+    TRY(group_looks(run));
+done:
+    return status;
+}
+
+// What a network makes of them that has learnt to predict rewards, actions and what comes next.
+static psi_status compare_features(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    feature_cache features = {0};
+    cluster_forget_looks(run);
+    TRY(cluster_learn_trunk(run));
+    cluster_phases_turn_to(&run->state.phases, PHASE_FEATURES);
+    TRY(cluster_features_new(run->ctx, &run->problem, &run->inputs, run->trunk, PSI_CACHE_FULL,
+                             &features));
+    run->vectors = features.full;
+    features.full = NULL;
+    TRY(cluster_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
+    TRY(group_looks(run));
+    run->result->has_trunk = true;
+done:
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    cluster_features_free(run->ctx, &features);
+    return status;
+}
+
+// Vectors are compared as they are, and by features where that leaves something open: what leaves
+// less open is the answer. Features that cannot be learnt take nothing away.
+static psi_status find_in_vectors(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    cluster_set_network_options(run, PSI_NET_MLP);
+    if (run->options->hidden == 0) run->network.hidden[0] = run->network.hidden[1] = SMALL;
+    if (run->options->trunk_steps == 0) run->network.trunk.steps = SMALL_STEPS;
+    TRY(compare_vectors(run));
+    const double doubtful = result->doubtful;
+    const bool nothing = result->verdict == PSI_VERDICT_NOTHING_TO_PREDICT;
+    if (result->verdict != PSI_VERDICT_CERTAIN && !nothing &&
+        run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
+        base_note(run->ctx, "vectors as they are leave something open; features are learnt");
+        status = compare_features(run);
+        if (status == PSI_ECANCELLED) goto done;
+        if (status != PSI_OK) base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
+        const bool better = status == PSI_OK && (result->verdict == PSI_VERDICT_CERTAIN ||
+                                                 result->doubtful <= doubtful);
+        status = PSI_OK;
+        if (!better) {
+            cluster_forget_looks(run);
+            TRY(compare_vectors(run)); // the same again
+        }
+    }
+    if (!run->trunk) {
+        TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
+                                      &run->trunk));
+    }
+done:
+    return status;
+}
+
+// γ · min ‖F_i − F_j‖: the smallest distance of two latent states' successor features.
+psi_status cluster_find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, double *gap)
+{
+    psi_status status = PSI_OK;
+    psi_lsfm *lsfm = NULL;
+    const size_t k = model->n_states;
+    *gap = HUGE_VAL;
+    TRY(psi_lsfm_new(ctx, model, gamma, &lsfm));
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = i + 1; j < k; j++) {
+            double square = 0.0;
+            for (size_t c = 0; c < k && square < *gap * *gap; c++) {
+                const double d = lsfm->f[i * k + c] - lsfm->f[j * k + c];
+                square += d * d;
+            }
+            *gap = fmin(*gap, sqrt(square));
+        }
+    }
+    *gap = k > 1 ? gamma * *gap : 1.0;
+done:
+    psi_lsfm_free(ctx, lsfm);
+    return status;
+}
+
+// Tables and vectors. Features of images mix latent states too much for their cells to be compared.
+psi_status cluster_find_by_evidence(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    by_evidence *found = &run->found;
+    const psi_approximator kind = run->options->approximator;
+    const double spacing = run->problem.rewards.spacing;
+    psi_counts *counts = NULL;
+    bool table = false;
+    if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
+        TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
+    }
+    if (!table) {
+        TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
+                               kind == PSI_APPROXIMATOR_MLP, &run->inputs));
+        if (run->inputs.is_image) {
+            cluster_inputs_free(run->ctx, &run->inputs);
+            run->inputs = (cluster_inputs){0};
+            status = cluster_find_by_successor_features(run);
+            goto done;
+        }
+        TRY(find_in_vectors(run));
+    } else {
+        TRY(group_looks(run));
+    }
+    result->labels = found->labels;
+    result->confidence = found->confidence;
+    result->steps = found->steps;
+    result->n_steps = found->n_steps;
+    found->labels = NULL;
+    found->confidence = NULL;
+    found->steps = NULL;
+    TRY(cluster_keep_seen(run->ctx, result));
+    const psi_paths paths = cluster_paths(&run->problem, result->labels, result->n_latent);
+    TRY(psi_counts_new(run->ctx, &paths, &counts));
+    TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
+    size_t ignored = 0;
+    for (size_t i = 0; i < run->problem.n_states; i++) {
+        ignored += result->labels[run->problem.states[i]] < 0;
+    }
+    result->ignored = (double)ignored / (double)run->problem.n_states;
+    result->smoothed = found->smoothed;
+    result->converged = found->converged;
+    result->stable = result->verdict == PSI_VERDICT_CERTAIN;
+    result->hot = result->past > 0.0;
+    result->judged = true;
+    result->rounds = 1;
+    result->approximator = table ? "table" : psi_net_kind_name(run->network.kind);
+    result->gamma = run->options->gamma;
+    TRY(cluster_find_gap(run->ctx, result->model, result->gamma, &result->gap));
+    result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward
+                             : spacing > 0.0                    ? 0.5 * spacing
+                                                                : 0.5;
+    result->epsilon_sf =
+        run->options->epsilon_sf > 0.0 ? run->options->epsilon_sf : fmin(0.75 * result->gap, 0.5);
+    result->matching_condition = psi_matching_condition(result->gamma, result->epsilon_sf);
+done:
+    psi_counts_free(run->ctx, counts);
+    return status;
+}

@@ -1,0 +1,90 @@
+// What must hold of every finished run, whatever it was made from: files agree with each other, and
+// every latent state that is counted was seen.
+#include "cluster/folder.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "base/file.h"
+
+// Labels below `n_latent`, −1 for none; if all are wanted, each of them somewhere.
+static psi_status check_labels(psi_ctx *ctx, const char *what, size_t n, const int32_t *labels,
+                               size_t n_latent, bool all)
+{
+    psi_status status = PSI_OK;
+    size_t *seen = NULL;
+    TRY(base_alloc_zero(ctx, n_latent, sizeof *seen, &seen));
+    for (size_t i = 0; i < n; i++) {
+        if (labels[i] == -1) continue;
+        if (labels[i] < 0 || (size_t)labels[i] >= n_latent) {
+            TRY(FAIL(ctx, PSI_EDATA, "%s: label %d of observation %zu is none of %zu latent states",
+                     what, labels[i], i, n_latent));
+        }
+        seen[labels[i]]++;
+    }
+    for (size_t k = 0; all && k < n_latent; k++) {
+        if (seen[k] == 0) {
+            TRY(FAIL(ctx, PSI_EDATA, "%s: no observation is in latent state %zu of %zu", what, k,
+                     n_latent));
+        }
+    }
+done:
+    base_free(ctx, seen);
+    return status;
+}
+
+static psi_status check_refinements(psi_ctx *ctx, const char *folder, size_t n_observations)
+{
+    psi_status status = PSI_OK;
+    psi_cluster_step *steps = NULL;
+    int32_t *labels = NULL;
+    size_t n;
+    TRY(psi_run_steps(ctx, folder, &n, &steps));
+    for (size_t i = 0; i < n; i++) {
+        TRY(psi_run_labels(ctx, folder, i + 1, n_observations, &labels));
+        TRY(check_labels(ctx, folder, n_observations, labels, steps[i].clusters, false));
+        psi_array_free(ctx, labels);
+        labels = NULL;
+    }
+done:
+    psi_array_free(ctx, labels);
+    psi_run_steps_free(ctx, steps);
+    return status;
+}
+
+// Shares of certainty, where a run has them.
+static psi_status check_confidence(psi_ctx *ctx, const char *folder, size_t n_observations)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    psi_shape shape;
+    void *values = NULL;
+    TRY(base_join(ctx, folder, "confidence.npy", &path));
+    if (!base_is_there(path)) goto done;
+    TRY(psi_array_load(ctx, path, NULL, PSI_FLOAT64, &shape, &values));
+    bool good = shape.rank == 1 && shape.dim[0] == n_observations;
+    for (size_t i = 0; good && i < n_observations; i++) {
+        const double share = ((const double *)values)[i];
+        good = share >= 0.0 && share <= 1.0 + 1e-6;
+    }
+    if (!good) {
+        status = FAIL(ctx, PSI_EDATA, "%s does not have a share for each of %zu observations", path,
+                      n_observations);
+    }
+done:
+    psi_array_free(ctx, values);
+    base_free(ctx, path);
+    return status;
+}
+
+psi_status psi_run_check(psi_ctx *ctx, const char *folder)
+{
+    psi_status status = PSI_OK;
+    psi_run_result *run = NULL;
+    TRY(psi_run_load(ctx, folder, &run)); // checksums, shapes, and that the model is one
+    TRY(check_labels(ctx, folder, run->n_observations, run->labels, run->n_latent, true));
+    TRY(check_refinements(ctx, folder, run->n_observations));
+    TRY(check_confidence(ctx, folder, run->n_observations));
+done:
+    psi_run_result_free(ctx, run);
+    return status;
+}

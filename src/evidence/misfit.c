@@ -1,0 +1,34 @@
+// Do the members of groups that somebody else has made follow one law?
+#include "base/context.h"
+#include "evidence/groups.h"
+
+#include <math.h>
+
+psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *draws,
+                      size_t n_groups, const int32_t *group, float *nats)
+{
+    psi_status status = PSI_OK;
+    evidence_rows rows = {0};
+    evidence_groups groups = {0};
+    TRY(evidence_rows_new(ctx, forest, draws, &rows));
+    TRY(evidence_groups_new(ctx, &rows, &groups));
+    groups.exact = !forest->looks;
+    TRY(evidence_groups_reserve(ctx, &groups, n_groups));
+    for (size_t v = 0; v < rows.n_nodes; v++) {
+        if (forest->left[v] < 0 && group[v] >= 0) {
+            TRY(evidence_groups_add(ctx, &groups, (size_t)group[v], v));
+        }
+    }
+    evidence_learn_concentration(&groups);
+    for (size_t v = 0; v < rows.n_nodes; v++) {
+        const size_t g = (size_t)group[v];
+        nats[v] = -HUGE_VALF;
+        if (group[v] < 0 || rows.draws[v] == 0.0 || groups.cells[g] < 2) continue;
+        nats[v] = (float)(evidence_novel(&groups, g, v, true) -
+                          evidence_fit(&groups, g, v, true, -HUGE_VAL));
+    }
+done:
+    evidence_groups_free(ctx, &groups);
+    evidence_rows_free(ctx, &rows);
+    return status;
+}

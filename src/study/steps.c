@@ -1,0 +1,151 @@
+// Steps that several studies take: which digits, trajectories, clusterings.
+#include "study/study.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+psi_status study_images(study *of, const char **images)
+{
+    psi_status status = PSI_OK;
+    const bool choose = strcmp(of->how->digits, "auto") == 0;
+    const bool drawn = choose ? !psi_mnist_present(of->ctx) : strcmp(of->how->digits, "drawn") == 0;
+    *images = drawn ? "drawn" : "mnist";
+    TRY(study_set(of, "digits", json_string(*images)));
+    if (choose && drawn) {
+        TRY(study_says(of, "MNIST was not fetched ('psifold fetch mnist'): the digits are drawn"));
+    }
+done:
+    return status;
+}
+
+// ---- trajectories -------------------------------------------------------------------------------
+
+static psi_status deliver(void *user, const psi_episode *episode)
+{
+    return psi_writer_add(user, episode);
+}
+
+psi_status study_trajectories(study *of, const psi_task *task, size_t episodes, uint64_t seed,
+                              const char *name, psi_trajectories **out)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = of->ctx;
+    psi_writer *writer = NULL;
+    char *path = NULL, description[PSI_TASK_JSON_SIZE];
+    TRY(study_path(of, name, &path));
+    if (!study_has(of, name)) {
+        psi_episode_spec spec = psi_collect_spec(task);
+        TRY(psi_task_json(ctx, task, description));
+        spec.name = psi_task_name(task->kind);
+        spec.task_options = description;
+        TRY(psi_writer_open(ctx, path, &spec, false, &writer));
+        TRY(psi_collect(ctx, task, episodes, seed, deliver, writer, NULL));
+        psi_writer *whole = writer;
+        writer = NULL;
+        TRY(psi_writer_commit(whole));
+    }
+    TRY(psi_trajectories_read(ctx, path, NULL, out));
+    TRY(study_says(of, "%s: %zu trajectories, %zu transitions", name, (*out)->n_episodes,
+                   (*out)->n_transitions));
+done:
+    psi_writer_discard(writer);
+    base_free(ctx, path);
+    return status;
+}
+
+// ---- options ------------------------------------------------------------------------------------
+
+psi_status study_cluster_options(const study *of, const char *task, psi_cluster_options *how)
+{
+    psi_status status = PSI_OK;
+    *how = psi_cluster_defaults();
+    if (strcmp(of->how->constants, "table-1") == 0) status = psi_cluster_paper(of->ctx, task, how);
+    how->seed = of->how->seed;
+    how->heads = false; // a study fits its own, on the final network's features
+    return status;
+}
+
+// ---- clustering ---------------------------------------------------------------------------------
+
+static psi_status watch(void *user, const psi_cluster_step *step, size_t refinement, size_t n,
+                        const int32_t *labels)
+{
+    (void)n, (void)labels;
+    return study_says(user, "refinement %zu: %zu latent states, %.2f %% ignored", refinement,
+                      step->clusters, 100.0 * step->ignored);
+}
+
+static psi_status save_phases(study *of, const psi_clustering *found, const char *name)
+{
+    psi_status status = PSI_OK;
+    char file[64], *path = NULL;
+    json_t *phases = json_array();
+    TRY(base_json_made(of->ctx, phases));
+    for (size_t i = 0; i < found->n_phases; i++) {
+        const psi_cluster_phase *phase = &found->phases[i];
+        json_t *one = json_pack("{s:s, s:f, s:I}", "phase", phase->name, "seconds", phase->seconds,
+                                "passes", (json_int_t)phase->passes);
+        TRY(base_json_made(of->ctx, json_array_append_new(phases, one) == 0 ? phases : NULL));
+    }
+    snprintf(file, sizeof file, "%s-phases.json", name);
+    TRY(study_path(of, file, &path));
+    TRY(base_json_save(of->ctx, path, phases));
+done:
+    json_decref(phases);
+    base_free(of->ctx, path);
+    return status;
+}
+
+// Goes on where an earlier process stopped.
+static psi_status cluster_now(study *of, const char *path, const char *data_path,
+                              const psi_trajectories *data, const psi_cluster_options *options,
+                              const char *name)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = of->ctx;
+    psi_cluster_options how = *options;
+    psi_clustering *found = NULL;
+    psi_run *run = NULL;
+    TRY(psi_run_resume(ctx, path, &run));
+    if (psi_run_finished(run)) {
+        status = study_says(of, "%s: clustered before", name);
+        goto done;
+    }
+    how.run = run;
+    how.watch = watch;
+    how.user = of;
+    TRY(psi_cluster(ctx, data, &how, &found));
+    TRY(save_phases(of, found, name));
+    run = NULL;
+    TRY(psi_run_commit(how.run, data_path, data, &how, found));
+done:
+    psi_clustering_free(ctx, found);
+    psi_run_suspend(run);
+    return status;
+}
+
+psi_status study_cluster(study *of, const char *data_name, const psi_trajectories *data,
+                         const psi_cluster_options *how, const char *name, psi_run_result **run)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = of->ctx;
+    char *path = NULL, *data_path = NULL, *page = NULL, file[64];
+    TRY(study_path(of, name, &path));
+    TRY(study_path(of, data_name, &data_path));
+    TRY(cluster_now(of, path, data_path, data, how, name));
+    TRY(psi_run_load(ctx, path, run));
+    snprintf(file, sizeof file, "%s.html", name);
+    TRY(study_path(of, file, &page));
+    psi_report_options showing = psi_report_defaults();
+    showing.replace = true;
+    showing.data_path = data_path;
+    TRY(psi_report_write(ctx, path, page, &showing, NULL));
+    TRY(study_says(of, "%s: %zu latent states", name, (*run)->n_latent));
+done:
+    base_free(ctx, page);
+    base_free(ctx, data_path);
+    base_free(ctx, path);
+    return status;
+}

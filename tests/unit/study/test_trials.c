@@ -1,0 +1,223 @@
+// Trials: the same on any number of threads, kept and read again, and never taken for another one.
+#include "support/collect.h"
+#include "support/support.h"
+#include "support/truth.h"
+
+#include "base/context.h"
+#include "base/file.h"
+#include "base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TRIALS = 6 };
+
+static psi_task small_task(psi_ctx *ctx)
+{
+    psi_task task;
+    assert_ok(ctx, psi_task_defaults(ctx, "column-world", NULL, &task));
+    assert_ok(ctx, psi_task_set(ctx, &task, "max-steps", "60"));
+    assert_ok(ctx, psi_task_check(ctx, &task));
+    return task;
+}
+
+// A planner over the true latent states, which needs no network.
+static psi_trial planner(psi_ctx *ctx, uint64_t seed)
+{
+    psi_trial trial = {.task = small_task(ctx),
+                       .options = psi_agent_defaults(PSI_AGENT_PLANNER),
+                       .episodes = 8,
+                       .evaluation = 2};
+    trial.options.view = PSI_VIEW_TRUTH;
+    trial.options.exploration_episodes = 4; // so that seeds make a difference
+    trial.options.seed = seed;
+    return trial;
+}
+
+static void assert_same_scores(const psi_trial *a, const psi_trial *b)
+{
+    assert_true(a->finished && b->finished);
+    assert_int_equal(a->score.steps, b->score.steps);
+    assert_true(a->score.reward == b->score.reward);
+    assert_true(a->final.reward_per_step == b->final.reward_per_step);
+    assert_int_equal(a->n_curve, b->n_curve);
+    for (size_t e = 0; e < a->n_curve; e++) {
+        assert_int_equal(a->curve[e].steps, b->curve[e].steps);
+    }
+}
+
+static void results_do_not_depend_on_threads(void **state)
+{
+    (void)state;
+    psi_trial all[3][TRIALS];
+    psi_ctx *ctx[3];
+    for (int i = 0; i < 3; i++) {
+        ctx[i] = test_ctx(i == 0 ? 1 : 3);
+        for (size_t t = 0; t < TRIALS; t++) all[i][t] = planner(ctx[i], t);
+        assert_ok(ctx[i], psi_trials_run(ctx[i], all[i], TRIALS, i == 2));
+        for (size_t t = 0; t < TRIALS; t++) assert_same_scores(&all[0][t], &all[i][t]);
+    }
+    assert_int_not_equal(all[0][0].score.steps, all[0][1].score.steps); // seeds differ
+    for (int i = 0; i < 3; i++) {
+        psi_trials_free(ctx[i], all[i], TRIALS);
+        psi_ctx_free(ctx[i]);
+    }
+}
+
+// Those that look through one network are played together: what comes out is what each does alone.
+static void company_changes_nothing(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 60, 1, NULL);
+    psi_net *net;
+    assert_ok(ctx, test_truth_net(ctx, data, PSI_NET_MLP, 30, 3, &net));
+    psi_trial together[4], alone[4];
+    psi_task task;
+    assert_ok(ctx, psi_task_defaults(ctx, "point-column-world", NULL, &task));
+    task.max_steps = 60;
+    assert_ok(ctx, psi_task_check(ctx, &task));
+    for (size_t t = 0; t < 4; t++) {
+        alone[t] = (psi_trial){.task = task,
+                               .options = psi_agent_defaults(PSI_AGENT_PLANNER),
+                               .episodes = 5,
+                               .evaluation = 2};
+        alone[t].options.representation = net;
+        alone[t].options.seed = t;
+        together[t] = alone[t];
+    }
+    assert_ok(ctx, psi_trials_run(ctx, together, 4, false));
+    for (size_t t = 0; t < 4; t++) {
+        assert_ok(ctx, psi_trials_run(ctx, &alone[t], 1, false));
+        assert_same_scores(&together[t], &alone[t]);
+    }
+    psi_trials_free(ctx, together, 4);
+    psi_trials_free(ctx, alone, 4);
+    psi_net_free(ctx, net);
+    psi_trajectories_free(ctx, data);
+    psi_ctx_free(ctx);
+}
+
+static int64_t written_at(const char *path)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+}
+
+static void a_result_is_kept_and_read_again(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder(), text[PSI_TRIAL_JSON_SIZE];
+    psi_trial first = planner(ctx, 3), second = planner(ctx, 3);
+    assert_ok(ctx, psi_trial_keep_in(ctx, &first, test_path(folder, "trial")));
+    assert_ok(ctx, psi_trial_keep_in(ctx, &second, test_path(folder, "trial")));
+    assert_ok(ctx, psi_trials_run(ctx, &first, 1, false));
+    static const char *const files[] = {"trial.json", "result.json", "curve.csv",
+                                        "events.out.tfevents.psifold"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(access(test_path(test_path(folder, "trial"), files[i]), F_OK), 0);
+    }
+    assert_int_not_equal(access(test_path(folder, "trial/checkpoint"), F_OK), 0);
+    const int64_t before = written_at(test_path(folder, "trial/result.json"));
+    assert_ok(ctx, psi_trials_run(ctx, &second, 1, false));
+    assert_int_equal(written_at(test_path(folder, "trial/result.json")), before);
+    assert_same_scores(&first, &second);
+    // the same as JSON
+    json_t *json;
+    assert_ok(ctx, psi_trial_json(ctx, &second, text));
+    assert_ok(ctx, base_json_parse(ctx, "scores", text, strlen(text), &json));
+    assert_int_equal(json_integer_value(json_object_get(json, "steps")), first.score.steps);
+    assert_int_equal(json_integer_value(json_object_get(json, "seed")), 3);
+    assert_true(json_is_object(json_object_get(json, "final")));
+    json_decref(json);
+    psi_trials_free(ctx, &first, 1);
+    psi_trials_free(ctx, &second, 1);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+// Everything that decides a result is part of its key, whether it is finished or only begun.
+static void another_trial_is_refused(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    psi_task truth;
+    assert_ok(ctx, psi_task_defaults(ctx, "column-world", "continuing", &truth));
+    assert_ok(ctx, psi_task_check(ctx, &truth));
+    psi_trial first = planner(ctx, 3);
+    assert_ok(ctx, psi_trial_keep_in(ctx, &first, test_path(folder, "trial")));
+    assert_ok(ctx, psi_trials_run(ctx, &first, 1, false));
+    for (int begun = 0; begun < 2; begun++) {
+        static const char *const differs[] = {"gamma",    "evaluation", "episodes",
+                                              "truth_of", "task",       "seed",
+                                              "view",     "explore",    "best_value"};
+        if (begun) assert_int_equal(unlink(test_path(folder, "trial/result.json")), 0);
+        for (size_t i = 0; i < sizeof differs / sizeof differs[0]; i++) {
+            psi_trial other = planner(ctx, 3);
+            char sentence[64];
+            assert_ok(ctx, psi_trial_keep_in(ctx, &other, test_path(folder, "trial")));
+            switch (i) {
+            case 0: other.options.gamma = 0.5; break;
+            case 1: other.evaluation = 3; break;
+            case 2: other.episodes = 9; break;
+            case 3: other.options.truth_of = &truth; break;
+            case 4: other.task.max_steps = 61; break;
+            case 5: other.options.seed = 4; break;
+            case 6: other.options.view = PSI_VIEW_AUTO; break;
+            case 7: other.options.exploration_episodes = 5; break;
+            default: other.options.best_value = 2.0; break;
+            }
+            snprintf(sentence, sizeof sentence, "with another %s", differs[i]);
+            assert_status(ctx, psi_trials_run(ctx, &other, 1, false), PSI_EUSAGE);
+            if (i != 6) test_assert_error_says(ctx, sentence); // two things differ then
+            psi_trials_free(ctx, &other, 1);
+        }
+    }
+    psi_trials_free(ctx, &first, 1);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+typedef struct fault_case {
+    psi_task task;
+} fault_case;
+
+static psi_status run_two(psi_ctx *ctx, void *argument)
+{
+    const fault_case *of = argument;
+    psi_trial trials[2];
+    for (size_t i = 0; i < 2; i++) {
+        trials[i] = (psi_trial){
+            .task = of->task, .options = psi_agent_defaults(PSI_AGENT_RANDOM), .episodes = 1};
+        trials[i].options.seed = i;
+    }
+    const psi_status status = psi_trials_run(ctx, trials, 2, true);
+    psi_trials_free(ctx, trials, 2);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    fault_case of = {small_task(ctx)};
+    assert_true(test_fault_sweep(run_two, &of) > 5);
+    psi_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_do_not_depend_on_threads),
+        cmocka_unit_test(company_changes_nothing),
+        cmocka_unit_test(a_result_is_kept_and_read_again),
+        cmocka_unit_test(another_trial_is_refused),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
