@@ -63,9 +63,11 @@ static int fold(flat_session *session, const psi_model *m, psi_mdp **out)
     uint64_t *row = malloc((m->n_transitions + 1) * sizeof *row);
     double *reward = calloc(pairs + 1, sizeof *reward);
     uint8_t *terminal = calloc(m->n_states + 1, 1), *taken = calloc(pairs + 1, 1);
-    int status = row && reward && terminal && taken
-                     ? PSI_OK
-                     : flat_fail(session, PSI_ENOMEM, "no memory for a quotient");
+    int status = PSI_OK;
+    if (!row || !reward || !terminal || !taken) {
+        status = flat_fail(session, PSI_ENOMEM, "no memory for a quotient");
+        goto done;
+    }
     const psi_model_reward *given = m->n_rewards > 0 ? &m->rewards[0] : NULL;
     for (size_t s = 0; status == PSI_OK && s < m->n_states; s++) {
         terminal[s] = m->choices[s] == m->choices[s + 1];
@@ -82,6 +84,7 @@ static int fold(flat_session *session, const psi_model *m, psi_mdp **out)
     if (status == PSI_OK)
         status = (int)psi_mdp_from_entries(session->ctx, m->n_states, n_actions, m->n_transitions,
                                            row, m->next, m->probability, reward, terminal, out);
+done:
     free(taken);
     free(terminal);
     free(reward);
@@ -101,10 +104,12 @@ int flat_quotient_find(flat_session *session, const char *path, const char *opti
     json_error_t error;
     flat_quotient *made = calloc(1, sizeof *made);
     if (!made) {
-        status = flat_fail(session, PSI_ENOMEM, "no memory for a quotient");
-    } else if (json_unpack_ex(given, &error, JSON_STRICT, "{s?s, s?s, s?F, s?b}", "labels",
-                              &how.labels, "rewards", &how.rewards, "tolerance", &how.tolerance,
-                              "ignore_actions", &ignore_actions) != 0) {
+        json_decref(given);
+        return flat_fail(session, PSI_ENOMEM, "no memory for a quotient");
+    }
+    if (json_unpack_ex(given, &error, JSON_STRICT, "{s?s, s?s, s?F, s?b}", "labels", &how.labels,
+                       "rewards", &how.rewards, "tolerance", &how.tolerance, "ignore_actions",
+                       &ignore_actions) != 0) {
         status = flat_fail(session, PSI_EUSAGE, "options of a quotient: %s", error.text);
     }
     how.ignore_actions = ignore_actions != 0;

@@ -46,7 +46,7 @@ int flat_session_new(int threads, size_t max_memory, flat_session **out)
     const psi_status status = psi_ctx_new(&options, &session->ctx);
     if (status != PSI_OK) {
         flat_session_free(session);
-        return status;
+        return (int)status;
     }
     *out = session;
     return PSI_OK;

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from psifold._native import Handle, Session, address, encoded, lib, view
+from psifold._native import Handle, Session, address, encoded, lib, take_json, view
 from psifold.data import Data, Trajectories, as_trajectories, describe, plain_array, read
 from psifold.errors import Interrupted, MissingError, PsifoldError, UsageError
 from psifold.model import Model, Plan
@@ -367,8 +367,6 @@ class Run:
                 gamma,
                 byref(out),
             )
-            from psifold._native import take_json
-
             return cast("dict[str, Any]", take_json(out))
 
     def _file(self) -> Path | None:
