@@ -14,7 +14,7 @@ enum { MOST_ADVICE = 6 }; // lines of it on a terminal
 
 static json_t *doubts_json(const psi_clustering *found, bool advice)
 {
-    static const char *const KINDS[] = {"pair", "untried", "rare", "past"};
+    static const char *const KINDS[] = {"pair", "untried", "rare", "past", "looks"};
     json_t *doubts = json_array();
     for (size_t i = 0; i < found->n_doubts; i++) {
         const psi_doubt *doubt = &found->doubts[i];
@@ -99,8 +99,9 @@ void cli_print_clustering(cli_call *cli, const char *output, const psi_clusterin
               "  chosen          gamma %g, epsilon %.3g for rewards, %.3g for successor features "
               "(gap %.3g)",
               found->gamma, found->epsilon_reward, found->epsilon_sf, found->gap);
-    cli_print(cli, "  theorem         its condition on gamma and epsilon is %smet",
-              found->matching_condition ? "" : "not ");
+    if (found->matching_condition) { // nothing follows where it is not met
+        cli_print(cli, "  theorem         its condition on gamma and epsilon is met");
+    }
     cli_print_certificate(cli, found->certificate);
     cli_print(cli, "  run folder      %s", output);
 }

@@ -94,13 +94,18 @@ static psi_status judge_purity(cli_call *cli, const psi_trajectories *data, cons
     TRY(psi_purity_of(cli->ctx, data, labels, n_latent, &purity));
     cli_print(cli,
               "  truth           %zu latent states; off-diagonal %.4f %%, ignored %.4f %%, "
-              "right %.3f %%",
+              "matched %.3f %%",
               purity.true_latent_states, 100.0 * purity.off_diagonal, 100.0 * purity.ignored,
               100.0 * purity.accuracy);
+    cli_print(cli, "                  %zu of them merged with others, %zu clusters split off",
+              purity.merged, purity.split);
     TRY(cli_set(cli, "true_latent_states", json_integer((json_int_t)purity.true_latent_states)));
     TRY(cli_set(cli, "off_diagonal", json_real(purity.off_diagonal)));
     TRY(cli_set(cli, "ignored_fraction", json_real(purity.ignored)));
     TRY(cli_set(cli, "accuracy", json_real(purity.accuracy)));
+    TRY(cli_set(cli, "matched", json_real(purity.accuracy)));
+    TRY(cli_set(cli, "states_merged", json_integer((json_int_t)purity.merged)));
+    TRY(cli_set(cli, "states_split", json_integer((json_int_t)purity.split)));
 done:
     return status;
 }

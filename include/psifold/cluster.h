@@ -175,7 +175,8 @@ typedef enum psi_doubt_kind {
     PSI_DOUBT_PAIR,    // latent states `state` and `other` may be one
     PSI_DOUBT_UNTRIED, // action `other` was never taken in latent state `state`
     PSI_DOUBT_RARE,    // … or in some of its looks too rarely to show another law
-    PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows
+    PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows; −1: many
+    PSI_DOUBT_LOOKS,   // … or what its observations look like does: it may be several
 } psi_doubt_kind;
 
 // One thing that the data leave open.
@@ -250,6 +251,8 @@ typedef struct psi_purity {
     double ignored;            // … and states that are ignored, as shares of all that are not
                                // terminal
     double accuracy;           // share of the states in the best one-to-one matching
+    size_t merged; // true latent states whose majority cluster is that of a larger one, too
+    size_t split;  // clusters most of whose states are of a true one that a larger cluster has, too
 } psi_purity;
 
 // PSI_EMISSING if the data do not know their latent states.

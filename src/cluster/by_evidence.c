@@ -14,6 +14,7 @@
 // to one is the least odds that speak.
 static const double CLEAR = 2.1972245773362196; // log 9
 enum { MOST_TURNS = 6 };                        // of smoothing and grouping
+enum { MOST_IDLE = 12 };                        // refinements that find no more latent states
 
 // Share of the observations that may change their label where nothing changes: as many as may be
 // misplaced in an exact partition.
@@ -205,12 +206,17 @@ static psi_status refine_until_nothing_changes(refining *run)
     by_evidence *found = run->found;
     const size_t begin = found->n_steps;
     size_t least = SIZE_MAX; // latent states of the coarsest of a circle
+    size_t most = 0,
+           idle = 0; // latent states at most so far, and refinements since there were more
     found->converged = false;
     for (size_t i = 0; i < run->options->max_refinements; i++) {
         TRY(refine(run));
         TRY(base_resize(run->ctx, i + 1, sizeof *run->seen, &run->seen));
         TRY(digest(run, &run->seen[i]));
         if (least < SIZE_MAX && found->n_latent <= least) break;
+        idle = found->n_latent > most ? 0 : idle + 1;
+        most = base_max(most, found->n_latent);
+        if (idle > MOST_IDLE) break; // what changes are borders, to and fro
         found->converged = is_settled(run);
         if (found->converged) break;
         for (size_t j = i; least == SIZE_MAX && j-- > 0;) {
@@ -303,7 +309,8 @@ static psi_status label_mixed_cells(refining *run)
     by_evidence *found = run->found;
     size_t changed;
     uint64_t before = 0, now;
-    for (found->turns = 0; found->turns < MOST_TURNS; found->turns++) {
+    const bool settled = found->converged; // else cells are too mixed to be made clear
+    for (found->turns = 0; settled && found->turns < MOST_TURNS; found->turns++) {
         TRY(smooth(run, 0.9, &changed));
         TRY(digest(run, &now));
         if (now == before) break;

@@ -24,6 +24,8 @@ typedef struct clustering_run {
     run_state state;
     float *vectors; // (n_rows, width) what looks are compared by; NULL for a table
     cluster_looks looks;
+    float *raw; // the same of vectors as they are, while features are compared
+    cluster_looks raw_looks;
     outcome_rewards outcomes;
     by_evidence found;
     psi_clustering *result;

@@ -73,6 +73,9 @@ void cluster_forget_looks(clustering_run *run)
     cluster_looks_free(run->ctx, &run->looks);
     base_free(run->ctx, run->vectors);
     run->vectors = NULL;
+    cluster_looks_free(run->ctx, &run->raw_looks);
+    base_free(run->ctx, run->raw);
+    run->raw = NULL;
 }
 
 // Distinct observations, if each was seen a few times, or has no looks to compare.
@@ -133,7 +136,13 @@ static psi_status compare_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
     feature_cache features = {0};
+    const cluster_looks raw_looks = run->looks;
+    float *raw = run->vectors;
+    run->looks = (cluster_looks){0};
+    run->vectors = NULL;
     cluster_forget_looks(run);
+    run->raw_looks = raw_looks;
+    run->raw = raw;
     TRY(cluster_learn_trunk(run));
     cluster_phases_turn_to(&run->state.phases, PHASE_FEATURES);
     TRY(cluster_features_new(run->ctx, &run->problem, &run->inputs, run->trunk, PSI_CACHE_FULL,
@@ -170,7 +179,13 @@ static psi_status find_in_vectors(clustering_run *run)
         const bool better = status == PSI_OK && (result->verdict == PSI_VERDICT_CERTAIN ||
                                                  result->doubtful <= doubtful);
         status = PSI_OK;
-        if (!better) {
+        if (better) {
+            result->labels = run->found.labels;
+            status = cluster_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->found,
+                                           result);
+            result->labels = NULL; // still in found
+            TRY(status);
+        } else {
             cluster_forget_looks(run);
             TRY(compare_vectors(run)); // the same again
         }

@@ -416,6 +416,12 @@ done:
     return status;
 }
 
+const feature_cache *cluster_network_features(const cluster_approximator *approximator)
+{
+    const network_state *state = approximator->self;
+    return state && approximator->free == network_free ? &state->cache : NULL;
+}
+
 psi_status cluster_network_join(psi_ctx *ctx, const cluster_approximator *approximator,
                                 const psi_net *trunk, const cluster_fit *fit, psi_net **out)
 {

@@ -39,4 +39,7 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
 psi_status cluster_network_join(psi_ctx *ctx, const cluster_approximator *approximator,
                                 const psi_net *trunk, const cluster_fit *fit, psi_net **out);
 
+// The features of all observations: borrowed. NULL if the approximator has none.
+const feature_cache *cluster_network_features(const cluster_approximator *approximator);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/contexts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,115 +33,27 @@ typedef struct asking {
 
 // ---- one past against the others ----------------------------------------------------------------
 
-typedef struct context {
-    uint64_t key; // (latent state, what came before)
-    uint32_t transition;
-} context;
-
-static int by_key(const void *a, const void *b)
-{
-    const context *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->transition > y->transition) - (x->transition < y->transition);
-}
-
-// The latent state before, the action there, and the class of its reward.
-static size_t list_contexts(const asking *run, context *out)
-{
-    const psi_trajectories *data = run->problem->data;
-    const size_t classes = base_max(run->rewards->n, 1);
-    size_t n = 0;
-    for (size_t t = 1; t < data->n_transitions; t++) {
-        const uint64_t row = run->problem->row[t];
-        if (!run->asked[t]) continue;
-        const size_t class = run->rewards->n > 1 ? (size_t)run->rewards->of[t - 1] : 0;
-        const uint64_t before =
-            (uint64_t)run->labels[row - 1] * data->n_actions + (uint64_t)data->actions[t - 1];
-        out[n++] =
-            (context){((uint64_t)run->labels[row] << 40) | (before * classes + class), (uint32_t)t};
-    }
-    qsort(out, n, sizeof *out, by_key);
-    return n;
-}
-
-// Contexts are leaves, and latent states their groups.
-static psi_status compare_contexts(asking *run, double allowed, cluster_past *out)
+// The past is the latent state before, the action there, and the class of its reward.
+static psi_status compare_pasts(asking *run, double allowed, cluster_past *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = run->problem->data;
-    const size_t actions = data->n_actions;
-    const size_t wide = base_max(run->n_latent, base_max(run->rewards->n, 1));
-    context *contexts = NULL;
-    uint32_t *node = NULL, *outcome = NULL, *first = NULL, *number = NULL;
-    int32_t *none = NULL, *state = NULL;
-    double *weight = NULL, *of_state = NULL;
-    float *nats = NULL;
-    size_t leaves = 0, draws = 0, cells;
-    TRY(base_alloc(run->ctx, data->n_transitions, sizeof *contexts, &contexts));
-    const size_t n = list_contexts(run, contexts);
-    if (n == 0) goto done;
-    if (!base_mul(2 * actions, wide, &cells) || cells > UINT32_MAX / 2) {
-        status = FAIL(run->ctx, PSI_ELIMIT, "%zu actions with %zu latent states are too many",
-                      actions, run->n_latent);
-        goto done;
+    const size_t classes = base_max(run->rewards->n, 1);
+    uint64_t *context = NULL;
+    TRY(base_alloc(run->ctx, data->n_transitions, sizeof *context, &context));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        context[t] = CONTEXT_NONE;
+        if (!run->asked[t]) continue;
+        const size_t class = run->rewards->n > 1 ? (size_t)run->rewards->of[t - 1] : 0;
+        const uint64_t before = (uint64_t)run->labels[run->problem->row[t] - 1];
+        context[t] = (before * data->n_actions + (uint64_t)data->actions[t - 1]) * classes + class;
     }
-    TRY(base_alloc(run->ctx, 2 * n, sizeof *node, &node));
-    TRY(base_alloc(run->ctx, 2 * n, sizeof *outcome, &outcome));
-    TRY(base_alloc(run->ctx, 2 * actions + 1, sizeof *first, &first));
-    TRY(base_alloc_zero(run->ctx, cells, sizeof *number, &number));
-    TRY(base_alloc(run->ctx, n, sizeof *none, &none));
-    TRY(base_alloc(run->ctx, n, sizeof *state, &state));
-    TRY(base_alloc(run->ctx, n, sizeof *nats, &nats));
-    TRY(base_alloc_zero(run->ctx, n, sizeof *weight, &weight));
-    TRY(base_alloc_zero(run->ctx, run->n_latent, sizeof *of_state, &of_state));
-    for (size_t i = 0; i < n; i++) {
-        const size_t t = contexts[i].transition, family = 2 * (size_t)data->actions[t];
-        if (i == 0 || contexts[i].key != contexts[i - 1].key) {
-            none[leaves] = -1;
-            state[leaves++] = run->labels[run->problem->row[t]];
-        }
-        weight[leaves - 1]++;
-        for (size_t which = 0; which < (run->rewards->n > 1 ? 2 : 1); which++) {
-            const int32_t what =
-                which ? run->rewards->of[t] : run->labels[run->problem->row[t] + 1];
-            node[draws] = (uint32_t)(leaves - 1);
-            outcome[draws] = (uint32_t)((family + which) * wide + (size_t)what);
-            number[outcome[draws++]] = 1;
-        }
-    }
-    uint32_t used = 0;
-    for (size_t i = 0; i < cells; i++) { // outcomes that occur, family by family
-        if (i % wide == 0) first[i / wide] = used;
-        const uint32_t occurs = number[i];
-        number[i] = used;
-        used += occurs;
-    }
-    first[2 * actions] = used;
-    for (size_t i = 0; i < draws; i++) outcome[i] = number[outcome[i]];
-    const psi_forest forest = {leaves, none, none, false};
-    const psi_draws what = {
-        .n = draws, .node = node, .outcome = outcome, .n_families = 2 * actions, .family = first};
-    TRY(psi_misfit(run->ctx, &forest, &what, run->n_latent, state, nats));
-    const double clear = log((double)leaves / allowed);
-    for (size_t v = 0; v < leaves; v++) {
-        if ((double)nats[v] < clear) continue;
-        of_state[state[v]] += weight[v];
-        out->share += weight[v] / (double)n;
-        if (out->worst < 0 || of_state[state[v]] > of_state[out->worst]) out->worst = state[v];
-    }
+    TRY(cluster_compare_contexts(run->ctx, run->problem, run->rewards, run->labels, run->n_latent,
+                                 context, allowed, &out->share, &out->worst));
     if (out->share <= run->misplaced) *out = (cluster_past){.worst = -1};
     out->suspect = out->share > 0.0;
 done:
-    base_free(run->ctx, of_state);
-    base_free(run->ctx, weight);
-    base_free(run->ctx, nats);
-    base_free(run->ctx, state);
-    base_free(run->ctx, none);
-    base_free(run->ctx, number);
-    base_free(run->ctx, first);
-    base_free(run->ctx, outcome);
-    base_free(run->ctx, node);
-    base_free(run->ctx, contexts);
+    base_free(run->ctx, context);
     return status;
 }
 
@@ -361,7 +274,7 @@ psi_status cluster_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
         const bool first = t == 0 || problem->row[t - 1] + 1 != row;
         run.asked[t] = !first && labels[row] >= 0 && labels[row - 1] >= 0 && labels[row + 1] >= 0;
     }
-    TRY(compare_contexts(&run, 0.5 * allowed, out));
+    TRY(compare_pasts(&run, 0.5 * allowed, out));
     for (size_t t = 0; t < data->n_transitions; t++) {
         run.asked[t] &= t / (2 * BLOCK) % stride == 0;
     }

@@ -4,6 +4,30 @@
 
 #include "base/context.h"
 
+// Rows whose largest entry is in a column that another row with a larger one has already; rows
+// without any entry are not counted. common (rows, columns), or its transpose.
+static psi_status count_shared(psi_ctx *ctx, const size_t *common, size_t rows, size_t columns,
+                               bool transposed, size_t *shared)
+{
+    psi_status status = PSI_OK;
+    uint8_t *taken = NULL;
+    *shared = 0;
+    TRY(base_alloc_zero(ctx, columns, sizeof *taken, &taken));
+    for (size_t i = 0; i < rows; i++) {
+        size_t most = 0, where = 0;
+        for (size_t j = 0; j < columns; j++) {
+            const size_t n = common[transposed ? j * rows + i : i * columns + j];
+            if (n > most) most = n, where = j;
+        }
+        if (most == 0) continue;
+        *shared += taken[where];
+        taken[where] = 1;
+    }
+done:
+    base_free(ctx, taken);
+    return status;
+}
+
 psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32_t *labels,
                          size_t n_latent, psi_purity *out)
 {
@@ -47,6 +71,8 @@ psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32
         out->true_latent_states += all > 0;
     }
     out->true_latent_states += has_terminal;
+    TRY(count_shared(ctx, common, n_true, n_latent, false, &out->merged));
+    TRY(count_shared(ctx, common, n_latent, n_true, true, &out->split));
     out->off_diagonal = (double)off_diagonal / (double)n;
     out->ignored = (double)ignored / (double)n;
     const psi_partition a = {n, n_true, truth}, b = {n, n_latent, found};

@@ -2,14 +2,17 @@
 // so.
 #include "cluster/clustering.h"
 
+#include "base/blas.h"
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/random.h"
 #include "cluster/polish.h"
 #include "cluster/run.h"
 #include "cluster/seen.h"
 #include "cluster/successor.h"
 #include "cluster/verdict.h"
 
+#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -372,6 +375,38 @@ done:
     return status;
 }
 
+// A tree over the features, of which 32 random sums keep distances well enough.
+static psi_status grow_looks(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    enum { WIDTH = 32, BLOCK = 1024 };
+    const feature_cache *features = cluster_network_features(&run->approximator);
+    float *z = NULL, *sign = NULL;
+    uint64_t rows[BLOCK];
+    if (!features) return PSI_OK;
+    const size_t n = features->n, d = features->d;
+    base_random random = base_random_stream(run->options->seed, (uint32_t)SEED_JUDGE, UINT32_MAX);
+    TRY(base_alloc(run->ctx, n, WIDTH * sizeof *run->vectors, &run->vectors));
+    TRY(base_alloc(run->ctx, BLOCK, d * sizeof *z, &z));
+    TRY(base_alloc(run->ctx, WIDTH, d * sizeof *sign, &sign));
+    TRY(base_blas_ready(run->ctx));
+    for (size_t i = 0; i < WIDTH * d; i++) sign[i] = base_random_u32(&random) & 1 ? 1.0f : -1.0f;
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        const size_t count = base_min(BLOCK, n - begin);
+        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
+        TRY(base_cancelled(run->ctx));
+        cluster_features_gather(run->ctx, features, rows, count, z);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)count, WIDTH, (blasint)d,
+                    1.0f, z, (blasint)d, sign, (blasint)d, 0.0f, run->vectors + begin * WIDTH,
+                    WIDTH);
+    }
+    TRY(cluster_looks_tree(run->ctx, &run->problem, WIDTH, run->vectors, &run->looks));
+done:
+    base_free(run->ctx, sign);
+    base_free(run->ctx, z);
+    return status;
+}
+
 psi_status cluster_find_by_successor_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -392,7 +427,12 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
     }
     TRY(find_latent_states(run));
     TRY(describe(run));
-    if (!options->paper) TRY(cluster_judge_labels(run->ctx, &run->problem, run->result));
+    if (options->paper) goto done; // it does not ask how sure it is
+    cluster_phases_turn_to(&run->state.phases, PHASE_HIDDEN);
+    TRY(grow_looks(run));
+    TRY(cluster_judge_labels(run->ctx, &run->problem, &run->looks, run->result));
+    cluster_forget_looks(run);
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
 done:
     return status;
 }

@@ -20,6 +20,10 @@ psi_status cluster_keep_seen(psi_ctx *ctx, psi_clustering *found)
     for (size_t i = 0; i < found->n_doubts; i++) {
         psi_doubt doubt = found->doubts[i];
         const bool pair = doubt.kind == PSI_DOUBT_PAIR; // else `other` is an action, or nothing
+        if (doubt.state < 0) {                          // of no latent state by itself
+            found->doubts[kept++] = doubt;
+            continue;
+        }
         doubt.state = name[doubt.state];
         if (pair) doubt.other = name[doubt.other];
         if (doubt.state >= 0 && (!pair || doubt.other >= 0)) found->doubts[kept++] = doubt;

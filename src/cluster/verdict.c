@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/contexts.h"
 #include "cluster/past.h"
 
 #include <math.h>
@@ -236,6 +237,93 @@ done:
     return status;
 }
 
+// needed (n_groups, A): draws of each action that show whether a look has another law than its
+// group.
+static psi_status find_needed(judging *run, bool looks, double *needed)
+{
+    psi_status status = PSI_OK;
+    const psi_grouping *groups = run->found->grouping;
+    const size_t actions = run->problem->data->n_actions;
+    laws all = {0};
+    TRY(laws_new(run->ctx, groups, &all));
+    for (size_t g = 0; g < groups->n_groups; g++) {
+        const double *counts = groups->counts + g * groups->n_outcomes;
+        double apart = distance_to_nearest(groups, &all, g);
+        if (looks) apart = fmin(apart, 1.5 * RESOLUTION); // at three standard errors, not two
+        for (size_t a = 0; a < actions; a++) {
+            needed[g * actions + a] = fmax(draws_needed(counts, groups->family, 2 * a, apart),
+                                           draws_needed(counts, groups->family, 2 * a + 1, apart));
+        }
+    }
+done:
+    laws_free(run->ctx, &all);
+    return status;
+}
+
+// Whether the halves of a node look different.
+static bool is_gap(const cluster_looks *looks, size_t v)
+{
+    if (looks->left[v] < 0 || looks->gap[v] <= GAP) return false;
+    const size_t l = (size_t)looks->left[v], r = (size_t)looks->right[v];
+    const size_t n = base_min(looks->end[l] - looks->begin[l], looks->end[r] - looks->begin[r]);
+    // the widest direction of n points in d dimensions is that much wider than it should be
+    const double chance = 1.0 + sqrt((double)looks->width / (double)n);
+    return n >= FEW + 2 * looks->width && (double)looks->gap[v] > (double)GAP * chance * chance;
+}
+
+// Learnt features may have learnt that a look that was seen a few times is like another. So each
+// part of the tree over the vectors themselves that stands apart by gaps has to show enough of
+// every action, too.
+static psi_status ask_vectors(judging *run, const cluster_looks *vectors, size_t *doubtful)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const psi_trajectories *data = problem->data;
+    const size_t actions = data->n_actions, k = run->result->n_latent;
+    const size_t nodes = vectors->forest.n_nodes;
+    const int32_t first = run->result->has_terminal ? 1 : 0;
+    double *needed = NULL;
+    int32_t *part = NULL;
+    uint32_t *visits = NULL, *labels = NULL;
+    size_t parts = 0;
+    *doubtful = 0;
+    TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
+    TRY(find_needed(run, true, needed));
+    TRY(base_alloc(run->ctx, nodes, sizeof *part, &part));
+    for (size_t v = 0; v < nodes; v++) { // parents come first
+        const int32_t up = vectors->parent[v];
+        part[v] = up < 0 || is_gap(vectors, (size_t)up) ? (int32_t)parts++ : part[up];
+    }
+    TRY(base_alloc_zero(run->ctx, parts * actions, sizeof *visits, &visits));
+    TRY(base_alloc_zero(run->ctx, parts * k, sizeof *labels, &labels));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const size_t of = (size_t)part[vectors->leaf[problem->row[t]]];
+        const int32_t label = run->result->labels[problem->row[t]];
+        visits[of * actions + (size_t)data->actions[t]]++;
+        if (label >= 0) labels[of * k + (size_t)label]++;
+    }
+    for (size_t p = 0; p < parts; p++) {
+        size_t g = 0, rows = 0;
+        bool clear = true;
+        for (size_t i = 0; i < k; i++) {
+            rows += labels[p * k + i];
+            if (labels[p * k + i] > labels[p * k + g]) g = i;
+        }
+        if (rows == 0 || g < (size_t)first) continue;
+        for (size_t a = 0; a < actions; a++) {
+            clear &= !run->taken[a] ||
+                     (double)visits[p * actions + a] >= needed[(g - (size_t)first) * actions + a];
+        }
+        if (!clear) *doubtful += rows;
+    }
+done:
+    base_free(run->ctx, labels);
+    base_free(run->ctx, visits);
+    base_free(run->ctx, part);
+    base_free(run->ctx, needed);
+    return status;
+}
+
 // Units are leaves (distinct observations), or branches of the tree whose leaves are all of one
 // group and look alike. A unit is clear if each action was taken in it often enough to show another
 // law, were it as far from the group's as the nearest other group's law is, or, of looks, if it was
@@ -249,7 +337,6 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
     const psi_grouping *groups = run->found->grouping;
     const size_t actions = data->n_actions, nodes = looks->forest.n_nodes;
     const int32_t first = run->result->has_terminal ? 1 : 0;
-    laws all = {0};
     double *needed = NULL;
     uint32_t *visits = NULL;
     int32_t *label = NULL, *unit = NULL;
@@ -262,16 +349,7 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
     TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
     TRY(base_alloc(run->ctx, nodes, sizeof *unit, &unit));
     TRY(base_alloc(run->ctx, nodes, sizeof *same, &same));
-    TRY(laws_new(run->ctx, groups, &all));
-    for (size_t g = 0; g < groups->n_groups; g++) {
-        double apart = distance_to_nearest(groups, &all, g);
-        if (looks->forest.looks) apart = fmin(apart, 1.5 * RESOLUTION); // at three of them
-        for (size_t a = 0; a < actions; a++) {
-            const double *counts = groups->counts + g * groups->n_outcomes;
-            needed[g * actions + a] = fmax(draws_needed(counts, groups->family, 2 * a, apart),
-                                           draws_needed(counts, groups->family, 2 * a + 1, apart));
-        }
-    }
+    TRY(find_needed(run, looks->forest.looks, needed));
     for (size_t t = 0; t < data->n_transitions; t++) {
         visits[(size_t)looks->leaf[problem->row[t]] * actions + (size_t)data->actions[t]]++;
     }
@@ -285,9 +363,7 @@ static psi_status ask_for_visits(judging *run, size_t *doubtful)
         label[v] = label[l] == -1                           ? label[r]
                    : label[r] == -1 || label[l] == label[r] ? label[l]
                                                             : -2;
-        if (looks->gap[v] > GAP && base_min(rows[l], rows[r]) >= FEW + 2 * looks->width) {
-            label[v] = -2; // two looks
-        }
+        if (is_gap(looks, v)) label[v] = -2; // two looks
         for (size_t a = 0; a < actions; a++) {
             visits[v * actions + a] = visits[l * actions + a] + visits[r * actions + a];
         }
@@ -328,7 +404,6 @@ done:
     base_free(run->ctx, rows);
     base_free(run->ctx, visits);
     base_free(run->ctx, needed);
-    laws_free(run->ctx, &all);
     return status;
 }
 
@@ -395,20 +470,57 @@ done:
     return status;
 }
 
+psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
+                                 const cluster_looks *vectors, const by_evidence *found,
+                                 psi_clustering *result)
+{
+    psi_status status = PSI_OK;
+    judging run = {.ctx = ctx, .problem = problem, .found = found, .result = result};
+    size_t rare;
+    TRY(count_visits(&run));
+    TRY(ask_vectors(&run, vectors, &rare));
+    result->doubtful = fmax(result->doubtful, (double)rare / (double)problem->n_states);
+    if (result->verdict == PSI_VERDICT_CERTAIN && result->doubtful > DOUBTFUL) {
+        result->verdict = PSI_VERDICT_UNDETERMINED;
+    }
+done:
+    base_free(ctx, run.taken);
+    base_free(ctx, run.visits);
+    return status;
+}
+
 psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
-                                psi_clustering *result)
+                                const cluster_looks *looks, psi_clustering *result)
 {
     psi_status status = PSI_OK;
     const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};
     judging run = {.ctx = ctx, .problem = problem, .rewards = &rewards, .result = result};
-    result->margin = (double)NAN;
+    const double k = (double)result->n_latent;
+    int32_t pair[2], worst;
+    double mixed;
     result->doubtful = result->ignored;
     TRY(count_visits(&run));
     TRY(ask_for_actions(&run));
+    TRY(cluster_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
+                          pair));
+    if (result->margin < safe(0.5 * k * (k - 1.0))) {
+        TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
+                                    .state = pair[0],
+                                    .other = pair[1],
+                                    .nats = result->margin}));
+    }
+    if (looks->forest.n_nodes > 0) {
+        TRY(cluster_ask_looks(ctx, problem, &rewards, looks, result->labels, result->n_latent,
+                              ALLOWED, &mixed, &worst));
+        result->doubtful = fmax(result->doubtful, mixed);
+        if (mixed > DOUBTFUL) {
+            TRY(doubt(&run, (psi_doubt){.kind = PSI_DOUBT_LOOKS, .state = worst, .other = -1}));
+        }
+    }
     TRY(ask_the_past(&run));
     result->verdict =
         result->past > 0.0 && result->stable && !result->hot ? PSI_VERDICT_NOT_MARKOV
-        : result->n_doubts > 0 || !result->stable || result->hot || result->ignored > DOUBTFUL
+        : result->n_doubts > 0 || !result->stable || result->hot || result->doubtful > DOUBTFUL
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;
 done:

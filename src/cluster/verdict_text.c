@@ -61,6 +61,12 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  "take it there more often",
                  doubt->other, (unsigned long long)doubt->visits, doubt->state);
         return;
+    case PSI_DOUBT_LOOKS:
+        snprintf(text, size,
+                 "what observations of latent state %d look like tells what follows: it may be "
+                 "several",
+                 doubt->state);
+        return;
     case PSI_DOUBT_PAST: break;
     }
     if (doubt->state < 0) {
