@@ -1,5 +1,5 @@
 # A few lines over CMake. `make run` and `make test` set up a fresh Debian machine by themselves.
-.PHONY: run build test test-long survey survey-vectors survey-real lint bench picture install coverage fuzz docs abi deb hooks clean
+.PHONY: run build test test-long survey survey-vectors survey-real lint bench picture wheel install coverage fuzz docs abi deb hooks clean
 
 build:
 	@tools/setup build
@@ -38,6 +38,10 @@ picture: build
 	@tools/setup test
 	@tools/picture
 
+wheel:
+	@tools/setup build
+	@tools/wheel
+
 install: build
 	@cmake --install build
 
@@ -66,4 +70,4 @@ hooks:
 	@git config core.hooksPath tools/hooks
 
 clean:
-	rm -rf build build-*
+	rm -rf build build-* dist

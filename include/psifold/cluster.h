@@ -314,6 +314,8 @@ PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
 //   latent.npz                  w (A, K), M (A, K, K), F (K, K), F_a (A, K, K)
 //   certificate.npz             Definition 2 on held-out episodes, per latent state and action
 //   representation.safetensors  the network, unless a table was used
+//   seen.npz                    what was seen: the distinct observations of a table with their
+//                               labels, or how far the features of a network's reach
 //   trunk.safetensors           the network on whose features refinement worked, likewise
 //   heads-01.safetensors …      per refinement, a linear map from the trunk's features to its
 //                               clusters: what it would call other observations …
@@ -368,6 +370,7 @@ PSI_API psi_status psi_run_check(psi_ctx *ctx, const char *folder);
 
 // A run read back.
 typedef struct psi_run_result {
+    char *folder; // that it was read from
     size_t n_latent, n_actions, n_observations, n_refinements;
     bool has_terminal;
     psi_fingerprint fingerprint; // of the data it was made from
@@ -401,15 +404,30 @@ PSI_API void psi_run_steps_free(psi_ctx *ctx, psi_cluster_step *steps);
 PSI_API psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result *run,
                                   const psi_observations *observations, int32_t *labels);
 
+// A run's table or network, ready to be asked again and again; by one thread at a time. The run
+// must outlive it, its folder need not. *out belongs to the caller.
+typedef struct psi_predictor psi_predictor;
+PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const psi_run_result *run, psi_predictor **out);
+PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
+
+// Which latent states observations are: labels (n) and, unless it is NULL, confidence (n), the
+// probability of each label. An observation unlike anything that the run has seen, or whose label
+// is less probable than min_confidence, is −1: a table knows the observations that occurred, a
+// network those whose features are as near to their latent state's as those of its own data.
+// PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no numbers,
+// PSI_EMISSING for a table that an older version made.
+PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
+                               const psi_observations *observations, double min_confidence,
+                               int32_t *labels, float *confidence);
+
 // Labels that a network gave, where latent state 0 is the terminal one: the ends of terminated
 // episodes become what they are known to be, and −1 what looks like an end where the episode went
 // on.
 PSI_API void psi_mark_terminals(const psi_trajectories *data, int32_t *labels);
 
 // The labels (n_observations) that a run gives to data: its own if these are the data that it was
-// made from (*own, by their fingerprint; may be NULL), else those of its representation network,
-// with terminal states marked. PSI_ESHAPE for another number of actions, PSI_EMISSING for other
-// data and a table.
+// made from (*own, by their fingerprint; may be NULL), else those that psi_predict gives, with
+// terminal states marked. PSI_ESHAPE for another number of actions.
 PSI_API psi_status psi_run_label(psi_ctx *ctx, const psi_run_result *run,
                                  const psi_trajectories *data, int32_t *labels, bool *own);
 

@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/options.h"
+#include "cluster/known.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -149,6 +150,21 @@ done:
     return status;
 }
 
+static psi_status save_seen(writing *to, const psi_trajectories *data, const psi_clustering *found)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = to->run->ctx;
+    char *path = NULL;
+    cluster_known seen = {0};
+    TRY(path_for(to, "seen.npz", &path));
+    TRY(cluster_known_find(ctx, data, found, &seen));
+    TRY(cluster_known_save(ctx, &seen, found->n_latent, path));
+done:
+    cluster_known_free(ctx, &seen);
+    base_free(ctx, path);
+    return status;
+}
+
 // ---- the manifest -----------------------------------------------------------------------------
 
 static json_t *manifest_advice(const psi_clustering *found)
@@ -167,7 +183,7 @@ static json_t *manifest_advice(const psi_clustering *found)
 // The same as data, for whoever wants to point at the latent states.
 static json_t *manifest_doubts(const psi_clustering *found)
 {
-    static const char *const kinds[] = {"pair", "untried", "rare", "past"};
+    static const char *const kinds[] = {"pair", "untried", "rare", "past", "looks"};
     json_t *doubts = json_array();
     for (size_t i = 0; i < found->n_doubts; i++) {
         const psi_doubt *doubt = &found->doubts[i];
@@ -326,6 +342,7 @@ psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_traject
     TRY(save_latent(&to, clustering->model, clustering->gamma));
     TRY(save_certificate(&to, clustering->certificate));
     TRY(save_networks(&to, clustering));
+    TRY(save_seen(&to, data, clustering));
     TRY(save_manifest(&to, data_path, data, options, clustering));
     TRY(cluster_folder_publish(run));
 done:

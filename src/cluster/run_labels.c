@@ -21,6 +21,7 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run_result *run, const psi_traj
 {
     psi_status status = PSI_OK;
     psi_fingerprint fingerprint;
+    psi_predictor *predictor = NULL;
     if (data->n_actions != run->n_actions) {
         return FAIL(ctx, PSI_ESHAPE, "the run knows %zu actions, the data have %zu", run->n_actions,
                     data->n_actions);
@@ -33,12 +34,10 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run_result *run, const psi_traj
         memcpy(labels, run->labels, data->n_observations * sizeof *labels);
         goto done;
     }
-    if (!run->representation) {
-        TRY(FAIL(ctx, PSI_EMISSING,
-                 "this run used a table, which knows nothing of other observations"));
-    }
-    TRY(psi_clustering_assign(ctx, run->representation, data->observations, labels));
+    TRY(psi_predictor_new(ctx, run, &predictor));
+    TRY(psi_predict(ctx, predictor, data->observations, 0.0, labels, NULL));
     if (run->has_terminal) psi_mark_terminals(data, labels);
 done:
+    psi_predictor_free(ctx, predictor);
     return status;
 }

@@ -196,6 +196,7 @@ psi_status psi_run_load(psi_ctx *ctx, const char *folder, psi_run_result **out)
     *out = NULL;
     TRY(cluster_folder_check_finished(ctx, folder));
     TRY(base_alloc_zero(ctx, 1, sizeof *result, &result));
+    TRY(base_copy_text(ctx, folder, &result->folder));
     TRY(load_manifest(ctx, folder, result, &has_network));
     TRY(count_refinements(ctx, folder, &result->n_refinements));
     TRY(load_labels(ctx, folder, "clusters.npy", result->n_observations, &result->labels));
@@ -228,6 +229,7 @@ done:
 void psi_run_result_free(psi_ctx *ctx, psi_run_result *result)
 {
     if (!result) return;
+    base_free(ctx, result->folder);
     base_free(ctx, result->observation_key);
     psi_array_free(ctx, result->labels);
     psi_mdp_free(ctx, result->model);

@@ -1,5 +1,5 @@
-// Anything in the place of one file of a run; the first byte says which. The run is read, and the
-// record of its refinements.
+// Anything in the place of one file of a run; the first byte says which. The run is read, what it
+// knows of observations, and the record of its refinements.
 #include "fuzz_files.h"
 
 #include "base/json.h"
@@ -7,9 +7,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { FILES = 4, LARGEST = 1 << 20 };
+enum { FILES = 5, LARGEST = 1 << 20 };
 static const char *const NAMES[FILES] = {"run/manifest.json", "run/refinements.jsonl",
-                                         "run/latent.npz", "run/clusters.npy"};
+                                         "run/latent.npz", "run/clusters.npy", "run/seen.npz"};
 
 // Without checksums, which would keep all readers behind them from seeing anything.
 static void make_run(psi_ctx *ctx)
@@ -25,6 +25,15 @@ static void make_run(psi_ctx *ctx)
                                       .shape = {1, {2}},
                                       .refinements = 2,
                                       .approximator = "table"});
+    const float rows[2][2] = {{0.0f, 0.0f}, {1.0f, 0.0f}}, confidence[2] = {1.0f, 0.5f};
+    const int32_t labels[2] = {0, 1};
+    const int64_t shape[1] = {2}, dtype = PSI_FLOAT32;
+    const psi_array known[] = {{"observations", PSI_FLOAT32, {2, {2, 2}}, rows},
+                               {"labels", PSI_INT32, {1, {2}}, labels},
+                               {"confidence", PSI_FLOAT32, {1, {2}}, confidence},
+                               {"shape", PSI_INT64, {1, {1}}, shape},
+                               {"dtype", PSI_INT64, {0, {0}}, &dtype}};
+    REQUIRE(psi_arrays_save(ctx, fuzz_path(path, NAMES[4]), known, 5) == PSI_OK);
     REQUIRE(base_json_load(ctx, fuzz_path(path, NAMES[0]), LARGEST, &manifest) == PSI_OK);
     (void)json_object_del(manifest, "checksums");
     REQUIRE(base_json_save(ctx, path, manifest) == PSI_OK);
@@ -50,6 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         for (size_t i = 0; i < run->n_observations; i++) {
             REQUIRE(run->labels[i] >= -1 && run->labels[i] < (int32_t)run->n_latent);
         }
+        psi_predictor *predictor;
+        fuzz_judge(ctx, psi_predictor_new(ctx, run, &predictor));
+        psi_predictor_free(ctx, predictor);
     }
     psi_run_result_free(ctx, run);
     status = psi_run_steps(ctx, folder, &n, &steps);

@@ -1,0 +1,99 @@
+// Clustering with options by name, into a run folder.
+#include "flat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// A value of Python's as it would be given on the command line; "" for what no option takes.
+static void as_text(const json_t *value, char text[PSI_OPTION_TEXT_SIZE])
+{
+    text[0] = '\0';
+    if (json_is_boolean(value))
+        snprintf(text, PSI_OPTION_TEXT_SIZE, json_is_true(value) ? "on" : "off");
+    if (json_is_real(value)) snprintf(text, PSI_OPTION_TEXT_SIZE, "%.17g", json_real_value(value));
+    if (json_is_integer(value))
+        snprintf(text, PSI_OPTION_TEXT_SIZE, "%lld", (long long)json_integer_value(value));
+    if (json_is_string(value)) snprintf(text, PSI_OPTION_TEXT_SIZE, "%s", json_string_value(value));
+}
+
+// The library's table says what there is; what is given goes on top of the paper's constants where
+// these are asked for.
+static int read_options(flat_session *session, const char *text, psi_cluster_options *how)
+{
+    const psi_option_table *table = psi_cluster_option_table();
+    json_t *all = NULL, *value;
+    uint64_t given = 0;
+    const char *name;
+    char word[PSI_OPTION_TEXT_SIZE];
+    int status = flat_parse(session, text, &all);
+    if (status != PSI_OK) return status;
+    psi_cluster_options asked = psi_cluster_defaults();
+    json_object_foreach(all, name, value)
+    {
+        if (strcmp(name, "seed") == 0) {
+            asked.seed = (uint64_t)json_integer_value(value);
+            continue;
+        }
+        as_text(value, word);
+        status = (int)psi_option_set(session->ctx, table, &asked, name, word, &given);
+        if (status != PSI_OK) break;
+    }
+    *how = asked;
+    if (status == PSI_OK && asked.paper != PSI_PAPER_NONE) {
+        as_text(json_object_get(all, "paper"), word);
+        status = (int)psi_cluster_paper(session->ctx, word, how);
+        if (status == PSI_OK) psi_options_copy(table, given, &asked, how);
+        how->seed = asked.seed;
+    }
+    json_decref(all);
+    return status;
+}
+
+// {name: {"default": text, "value": what it takes, "help": …}}, with underscores in the names
+int flat_cluster_options(flat_session *session, char **json)
+{
+    const psi_option_table *table = psi_cluster_option_table();
+    const psi_cluster_options how = psi_cluster_defaults();
+    json_t *object = json_object();
+    for (size_t i = 0; i < table->n; i++) {
+        const psi_option *o = &table->rows[i];
+        char name[64], text[PSI_OPTION_TEXT_SIZE];
+        snprintf(name, sizeof name, "%s", o->name);
+        for (char *c = name; *c; c++) *c = *c == '-' ? '_' : *c;
+        json_object_set_new(object, name,
+                            json_pack("{s:s, s:s*, s:s}", "default", psi_option_text(o, &how, text),
+                                      "value", o->value, "help", o->help));
+    }
+    return flat_json(session, object, json);
+}
+
+int flat_cluster(flat_session *session, const flat_data *data, const char *options,
+                 const char *folder, int mode, const char *data_path)
+{
+    psi_cluster_options how;
+    psi_run *run = NULL;
+    psi_clustering *found = NULL;
+    int status = read_options(session, options, &how);
+    if (status != PSI_OK) return status;
+    status =
+        (int)(mode == FLAT_RESUME ? psi_run_resume(session->ctx, folder, &run)
+                                  : psi_run_new(session->ctx, folder, mode == FLAT_REPLACE, &run));
+    if (status != PSI_OK) return status;
+    if (psi_run_finished(run)) {
+        psi_run_suspend(run);
+        return PSI_OK;
+    }
+    how.run = run;
+    how.watch = flat_watch;
+    how.user = session;
+    status = (int)psi_cluster(session->ctx, flat_data_of(data), &how, &found);
+    if (status == PSI_OK) {
+        status = (int)psi_run_commit(run, data_path, flat_data_of(data), &how, found);
+    } else if (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM) {
+        psi_run_suspend(run); // the reason may pass
+    } else {
+        psi_run_discard(run);
+    }
+    psi_clustering_free(session->ctx, found);
+    return status;
+}

@@ -1,0 +1,174 @@
+// A finished run: labels, latent model, network, predictions, the report.
+#include "flat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct flat_run {
+    psi_run_result *result;
+    psi_predictor *predictor; // made when it is first asked
+};
+
+int flat_run_load(flat_session *session, const char *folder, flat_run **out)
+{
+    flat_run *run = calloc(1, sizeof *run);
+    *out = NULL;
+    if (!run) return flat_fail(session, PSI_ENOMEM, "no memory for a run");
+    const psi_status status = psi_run_load(session->ctx, folder, &run->result);
+    if (status != PSI_OK) {
+        flat_run_free(session, run);
+        return (int)status;
+    }
+    *out = run;
+    return PSI_OK;
+}
+
+void flat_run_free(flat_session *session, flat_run *run)
+{
+    if (!run) return;
+    psi_predictor_free(session->ctx, run->predictor);
+    psi_run_result_free(session->ctx, run->result);
+    free(run);
+}
+
+size_t flat_run_labels(const flat_run *run, const int32_t **labels)
+{
+    *labels = run->result->labels;
+    return run->result->n_observations;
+}
+
+void flat_run_model(const flat_run *run, flat_model *out)
+{
+    const psi_mdp *m = run->result->model;
+    *out = (flat_model){m->n_states, m->n_actions, (size_t)m->offsets[m->n_states * m->n_actions],
+                        m->offsets,  m->next,      m->probability,
+                        m->reward,   m->terminal};
+}
+
+int flat_run_predict(flat_session *session, flat_run *run, const flat_columns *rows,
+                     double min_confidence, int32_t *labels, float *confidence)
+{
+    psi_shape shape = {.rank = rows->rank};
+    memcpy(shape.dim, rows->dim, sizeof shape.dim);
+    psi_observations *asked = NULL;
+    psi_status status = PSI_OK;
+    if (!run->predictor) {
+        status = psi_predictor_new(session->ctx, run->result, &run->predictor);
+    }
+    if (status == PSI_OK)
+        status = psi_observations_over(session->ctx, (psi_dtype)rows->dtype, &shape,
+                                       rows->n_observations, rows->observations, &asked);
+    if (status == PSI_OK)
+        status =
+            psi_predict(session->ctx, run->predictor, asked, min_confidence, labels, confidence);
+    psi_observations_free(session->ctx, asked);
+    return (int)status;
+}
+
+// ---- the network --------------------------------------------------------------------------------
+
+static int network_of(flat_session *session, const flat_run *run, const psi_net **out)
+{
+    *out = run->result->representation;
+    if (*out) return PSI_OK;
+    return flat_fail(session, PSI_EMISSING, "this run used a table: there is no network");
+}
+
+static json_t *floats(const float *values, size_t n)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(array, json_real((double)values[i]));
+    return array;
+}
+
+static json_t *sizes(const size_t *values, size_t n)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(array, json_integer((json_int_t)values[i]));
+    return array;
+}
+
+int flat_run_network(flat_session *session, const flat_run *run, char **json)
+{
+    const psi_net *net;
+    int status = network_of(session, run, &net);
+    *json = NULL;
+    if (status != PSI_OK) return status;
+    const psi_net_spec *spec = psi_net_spec_of(net);
+    const size_t parts = spec->input.dim[0];
+    json_t *tensors = json_array();
+    for (size_t i = 0; i < psi_net_tensor_count(net); i++) {
+        psi_tensor_info info;
+        status = (int)psi_net_tensor_info(session->ctx, net, i, &info);
+        if (status != PSI_OK) {
+            json_decref(tensors);
+            return status;
+        }
+        json_array_append_new(tensors, json_pack("{s:s, s:o}", "name", info.name, "shape",
+                                                 sizes(info.shape.dim, info.shape.rank)));
+    }
+    return flat_json(session,
+                     json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:o}", "kind",
+                               psi_net_kind_name(spec->kind), "input",
+                               sizes(spec->input.dim, spec->input.rank), "dtype",
+                               psi_dtype_name(spec->input_dtype), "mean",
+                               spec->mean ? floats(spec->mean, parts) : json_null(), "scale",
+                               spec->scale ? floats(spec->scale, parts) : json_null(), "hidden",
+                               sizes(spec->hidden, spec->n_hidden), "n_features",
+                               (json_int_t)psi_net_n_features(net), "n_outputs",
+                               (json_int_t)psi_net_n_outputs(net), "tensors", tensors),
+                     json);
+}
+
+int flat_run_tensor(flat_session *session, const flat_run *run, size_t index, float *out)
+{
+    const psi_net *net;
+    const int status = network_of(session, run, &net);
+    return status == PSI_OK ? (int)psi_net_tensor_get(session->ctx, net, index, out) : status;
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), m = strlen(ending);
+    return n > m && strcmp(text + n - m, ending) == 0;
+}
+
+int flat_run_export(flat_session *session, const flat_run *run, const char *path)
+{
+    const psi_net *net = NULL;
+    const bool onnx = ends_with(path, ".onnx"), tensors = ends_with(path, ".safetensors");
+    if (onnx || tensors) {
+        const int status = network_of(session, run, &net);
+        if (status != PSI_OK) return status;
+        return (int)(onnx ? psi_net_save_onnx(session->ctx, net, path)
+                          : psi_net_save(session->ctx, net, path));
+    }
+    psi_model *model = NULL;
+    psi_status status = psi_model_from_mdp(session->ctx, run->result->model, &model);
+    if (status == PSI_OK) status = psi_model_write(session->ctx, model, path);
+    psi_model_free(session->ctx, model);
+    return (int)status;
+}
+
+int flat_report(flat_session *session, const char *folder, const char *page, const char *data_path,
+                const char *key, double gamma, char **json)
+{
+    psi_report_options how = psi_report_defaults();
+    psi_report_result made;
+    *json = NULL;
+    how.data_path = data_path;
+    how.observation_key = key;
+    how.replace = true;
+    if (gamma > 0.0) how.gamma = gamma;
+    const psi_status status = psi_report_write(session->ctx, folder, page, &how, &made);
+    if (status != PSI_OK) return (int)status;
+    return flat_json(session,
+                     json_pack("{s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:o, s:o}", "finished",
+                               made.finished, "trusted", made.trusted, "pictures", made.pictures,
+                               "latent_states", (json_int_t)made.latent_states, "refinements",
+                               (json_int_t)made.refinements, "figures", (json_int_t)made.figures,
+                               "bytes", (json_int_t)made.bytes, "sequence_error",
+                               flat_real(made.error), "zero_baseline", flat_real(made.zero_error)),
+                     json);
+}

@@ -1,0 +1,27 @@
+// A set of rows of equal length, told apart by their bytes and numbered in the order in which they
+// came.
+#ifndef PSI_CLUSTER_DISTINCT_H
+#define PSI_CLUSTER_DISTINCT_H
+
+#include <psifold/base.h>
+
+enum { CLUSTER_DISTINCT_NONE = UINT32_MAX };
+
+typedef struct cluster_distinct {
+    size_t row_bytes;
+    size_t n;             // rows
+    unsigned char *known; // (n, row_bytes)
+    size_t room, slots;
+    uint32_t *slot; // (slots) number + 1; 0 is free
+} cluster_distinct;
+
+psi_status cluster_distinct_new(psi_ctx *ctx, size_t row_bytes, cluster_distinct *out);
+void cluster_distinct_free(psi_ctx *ctx, cluster_distinct *set);
+
+// The number of a row, which is added if it is not there. PSI_ELIMIT beyond 2^31 rows.
+psi_status cluster_distinct_add(psi_ctx *ctx, cluster_distinct *set, const void *row,
+                                uint32_t *number);
+// CLUSTER_DISTINCT_NONE if it is not there.
+uint32_t cluster_distinct_find(const cluster_distinct *set, const void *row);
+
+#endif

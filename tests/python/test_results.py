@@ -1,0 +1,253 @@
+"""What a run is good for: predictions, models, plans, environments, the estimator, the report."""
+
+import os
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import sklearn.base
+from gymnasium.utils.env_checker import check_env
+from sklearn.utils import estimator_checks
+
+import psifold
+
+
+def test_a_run_read_back_is_the_same(run, tmp_path):
+    copy = run.save(tmp_path / "copy")
+    again = psifold.load(tmp_path / "copy")
+    for other in (copy, again):
+        assert other.n_states == 4 and other.verdict == "certain" and other.advice == []
+        assert np.array_equal(other.labels, run.labels)
+        assert other.margin == run.margin and "nats" in other.verdict_sentence
+    assert run.confidence.shape == run.labels.shape
+    assert [step["clusters"] for step in run.refinements] == [3, 4, 4]
+    assert repr(run) == "<psifold.Run: 4 latent states, certain>" and "certain" in str(run)
+
+
+def test_a_damaged_run_is_refused(run, tmp_path):
+    run.save(tmp_path / "copy")
+    path = tmp_path / "copy" / "clusters.npy"
+    path.write_bytes(path.read_bytes()[:-4] + b"\1\1\1\1")
+    with pytest.raises(psifold.FormatError, match=r"clusters\.npy"):
+        psifold.load(tmp_path / "copy")
+    with pytest.raises(psifold.FileError):
+        psifold.load(tmp_path / "nowhere")
+
+
+def test_a_table_predicts_what_it_has_seen(run, columns):
+    labels, confidence = run.predict(columns.observations, return_confidence=True)
+    going = run.labels > 0
+    assert np.array_equal(labels[going], run.labels[going]) and confidence.dtype == np.float32
+    strange = np.array([-5, 10**9], columns.observations.dtype)
+    labels, confidence = run.predict(strange, return_confidence=True)
+    assert list(labels) == [-1, -1] and list(confidence) == [0.0, 0.0]
+
+
+def test_a_network_predicts_what_it_has_not_seen(points_run):
+    fresh = psifold.generate("point-column-world", episodes=50, seed=99)
+    labels = points_run.predict(fresh.observations)
+    going = fresh.latent_states > 0
+    counts = np.zeros((points_run.n_states, fresh.latent_states.max() + 1), int)
+    np.add.at(counts, (labels[going], fresh.latent_states[going]), 1)
+    assert counts.max(axis=1).sum() > 0.97 * going.sum()
+    far = np.full((3, 2), 1e4, fresh.observations.dtype)
+    assert list(points_run.predict(far)) == [-1, -1, -1]
+    assert (points_run.predict(fresh.observations, min_confidence=1.1) == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "words"),
+    [
+        (np.zeros((4, 3), np.float32), psifold.ShapeError, "2 numbers|of 3"),
+        (np.zeros((4, 2), np.uint8), psifold.ShapeError, "uint8"),
+        (np.zeros((4, 2), np.float16), psifold.ShapeError, "float16"),
+        (np.zeros((8, 2), np.float32)[::2], psifold.ShapeError, "contiguous"),
+        (np.zeros((0, 2), np.float32), psifold.ShapeError, "empty"),
+        (np.full((4, 2), np.nan, np.float32), psifold.DataError, "no number"),
+        ([[None, 1]], psifold.ShapeError, "object"),
+    ],
+)
+def test_hostile_observations(points_run, rows, error, words):
+    with pytest.raises(error, match=words):
+        points_run.predict(rows)
+
+
+def test_the_model(run):
+    model = run.model
+    assert model.n_states == 4 and len(model.M) == model.n_actions == 4
+    rows = np.asarray(model.M[3].sum(axis=1)).ravel()
+    assert list(rows) == [0.0, 1.0, 1.0, 1.0] and model.terminal.tolist() == [True] + [False] * 3
+    assert model.w.shape == (4, 4) and model.w[3][3] == 1.0
+    graph = model.to_networkx()
+    assert graph.number_of_nodes() == 4 and graph.nodes[0]["terminal"]
+    frame = model.to_pandas()
+    assert len(frame) == graph.number_of_edges() == len(model.next)
+    plan = run.plan(gamma=0.5)
+    assert plan.converged and plan.policy.tolist() == [-1, 3, 3, 3]
+    assert np.allclose(plan.value, [0.0, 0.25, 0.5, 1.0])
+    assert plan.to_pandas().loc[3, "action"] == 3
+    with pytest.raises(psifold.UsageError):
+        run.plan(gamma=1.5)
+    with pytest.raises(psifold.UsageError):
+        run.plan(unseen="maybe")
+    with pytest.raises(IndexError):
+        model.M[4]
+
+
+def test_quotients_of_tables_and_files(tmp_path, run):
+    table = gym.make("FrozenLake-v1", is_slippery=False).unwrapped.P
+    found = psifold.quotient(table)
+    assert len(found.labels) >= 16 and found.n_states < len(found.labels)
+    assert found.summary["defect"] == 0.0
+    best = found.plan(gamma=0.9).value[found.labels[0]]
+    assert np.isclose(best, 0.9**5)
+    run.export(tmp_path / "latent.drn")
+    assert psifold.quotient(tmp_path / "latent.drn").n_states == 4
+    with pytest.raises(psifold.PsifoldError):
+        psifold.quotient({0: {0: [(0.5, 0, 0.0, False)]}})
+    with pytest.raises(psifold.UsageError):
+        psifold.quotient({0: {0: [(object(), 0, 0.0, False)]}})
+
+
+def test_exports(points_run, run, tmp_path):
+    for name in ("net.onnx", "net.safetensors", "model.umb"):
+        points_run.export(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 100
+    with pytest.raises(psifold.MissingError, match="table"):
+        run.export(tmp_path / "table.onnx")
+
+
+# ---- Gymnasium --------------------------------------------------------------------------------
+
+
+def lake():
+    return gym.make("FrozenLake-v1", is_slippery=False)
+
+
+@pytest.fixture(scope="module")
+def lake_run():
+    return psifold.cluster(psifold.collect(lake(), episodes=3000, seed=0), seed=0)
+
+
+def test_environments_pass_gymnasium_s_own_check(lake_run, run):
+    check_env(psifold.LatentObservation(lake(), lake_run), skip_render_check=True)
+    check_env(run.to_env(), skip_render_check=True)
+
+
+def test_latent_observations(lake_run):
+    env = psifold.LatentObservation(lake(), lake_run)
+    assert env.observation_space == gym.spaces.Discrete(lake_run.n_states)
+    plain = lake()
+    for seed in range(20):
+        latent, _ = env.reset(seed=seed)
+        seen, _ = plain.reset(seed=seed)
+        over = False
+        env.action_space.seed(seed)
+        while not over:
+            assert latent in env.observation_space
+            expected = lake_run.predict(np.array([seen], np.int64))[0]
+            assert latent == expected
+            action = env.action_space.sample()
+            latent, reward, terminated, truncated, _ = env.step(action)
+            seen, same, *_ = plain.step(action)
+            assert reward == same
+            over = terminated or truncated
+
+
+def test_vectors_of_environments(lake_run):
+    made = gym.vector.SyncVectorEnv([lake] * 3)
+    env = psifold.LatentObservation(made, lake_run)
+    assert isinstance(env, psifold.LatentVectorObservation)
+    latent, _ = env.reset(seed=0)
+    assert latent.shape == (3,) and env.single_observation_space.n == lake_run.n_states
+    for _ in range(50):
+        latent, rewards, *_ = env.step(env.action_space.sample())
+        assert env.observation_space.contains(latent) and rewards.shape == (3,)
+
+
+def test_what_was_never_seen_is_said(corridor):
+    short = psifold.collect(corridor(n=5), episodes=100, seed=0)
+    run = psifold.cluster(short)
+    env = psifold.LatentObservation(corridor(), run)
+    strange = 0
+    latent, _ = env.reset(seed=0)
+    for _ in range(200):
+        latent, _, over, _, info = env.step(env.action_space.sample())
+        assert latent in env.observation_space
+        strange += info.get("latent_unknown", False)
+        if over:
+            env.reset()
+    assert strange > 0
+    strict = psifold.LatentObservation(corridor(), run, unknown="error")
+    with pytest.raises(psifold.DataError, match="unlike anything"):
+        for seed in range(50):
+            strict.reset(seed=seed)
+
+
+def test_the_latent_mdp_behaves_like_the_task(run):
+    env = run.to_env()
+    returns = []
+    best = run.plan(gamma=0.95).policy
+    for seed in range(20):
+        state, _ = env.reset(seed=seed)
+        total, over = 0.0, False
+        while not over:
+            state, reward, terminated, truncated, _ = env.step(best[state])
+            total, over = total + reward, terminated or truncated
+        returns.append(total)
+    assert returns == [1.0] * 20
+    with pytest.raises(psifold.ShapeError, match="distribution"):
+        run.to_env(start=[1.0])
+
+
+# ---- scikit-learn -----------------------------------------------------------------------------
+
+
+def test_the_estimator(columns, run):
+    made = psifold.RewardPredictiveClusterer(seed=0)
+    found = made.fit(columns)
+    assert found is made and made.n_states_ == 4 and made.verdict_ == "certain"
+    assert np.array_equal(made.labels_, run.labels)
+    assert np.array_equal(made.fit_predict(columns), run.labels)
+    assert np.array_equal(made.predict(columns.observations), run.predict(columns.observations))
+    copy = sklearn.base.clone(made.set_params(seed=5))
+    assert copy.get_params()["seed"] == 5 and not hasattr(copy, "run_")
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        copy.predict(columns.observations)
+    with pytest.raises(psifold.UsageError):
+        psifold.RewardPredictiveClusterer(method="guess").fit(columns)
+
+
+# The checks of check_estimator that do not call fit with a matrix, which is no data set here.
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_parameters_default_constructible",
+        "check_no_attributes_set_in_init",
+        "check_get_params_invariance",
+        "check_set_params",
+        "check_estimator_cloneable",
+        "check_estimator_repr",
+        "check_do_not_raise_errors_in_init_or_set_params",
+        "check_mixin_order",
+        "check_estimator_tags_renamed",
+        "check_valid_tag_types",
+    ],
+)
+def test_scikit_learn_s_own_checks(name):
+    check = getattr(estimator_checks, name)
+    check("RewardPredictiveClusterer", psifold.RewardPredictiveClusterer())
+
+
+# ---- the report -------------------------------------------------------------------------------
+
+
+def test_the_report_with_and_without_gnuplot(run, tmp_path, monkeypatch):
+    made = run.report(tmp_path / "with.html")
+    assert made["pictures"] and made["latent_states"] == 4
+    monkeypatch.setenv("PATH", str(tmp_path))
+    made = run.report(tmp_path / "without.html")
+    assert made["figures"] == 0 and made["finished"]
+    text = (tmp_path / "without.html").read_text()
+    assert "gnuplot" in text
+    assert os.listdir(tmp_path) and "<iframe srcdoc" in run._repr_html_()
