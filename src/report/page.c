@@ -335,7 +335,7 @@ psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *pa
     psi_status status = PSI_OK;
     report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
     struct stat info;
-    if (!options->replace && lstat(path, &info) == 0) { // before the work, not after it
+    if (!options->replace && path && lstat(path, &info) == 0) { // before the work, not after it
         return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
     }
     TRY(report_run_open(ctx, run_folder, &page.run));
