@@ -14,7 +14,7 @@
 static bool is_folder(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return path && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 // The file of a Minari folder: <folder>/data/main_data.hdf5 or <folder>/main_data.hdf5.

@@ -372,7 +372,7 @@ done:
 static psi_status refuse_what_is_there(psi_ctx *ctx, const char *path, bool replace)
 {
     struct stat info;
-    if (replace || lstat(path, &info) != 0) return PSI_OK;
+    if (replace || !path || lstat(path, &info) != 0) return PSI_OK;
     return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
 }
 
