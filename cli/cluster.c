@@ -122,11 +122,11 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         goto done;
     }
     status = psi_trajectories_read(cli->ctx, arguments[0], &call.reading, &data);
-    if (status != PSI_OK) { // nothing was begun yet
+    if (status != PSI_OK && !call.resume) { // nothing was begun yet
         psi_run_discard(run);
         run = NULL;
-        goto done;
     }
+    TRY(status);
     how->run = run;
     how->watch = watch;
     how->user = cli;
