@@ -317,7 +317,8 @@ static psi_status label_mixed_cells(refining *run)
         before = now;
         TRY(refine(run));
     }
-    TRY(smooth(run, 0.0, &changed));
+    // what neighbours have become says more than what their cells were
+    for (size_t i = 0, all = 1; i < MOST_TURNS && all > 0; i++) TRY(smooth(run, 0.0, &all));
 done:
     return status;
 }

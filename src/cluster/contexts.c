@@ -24,7 +24,7 @@ typedef struct leaves {
     uint32_t *node, *outcome, *first, *number;
     int32_t *none, *state; // (n) no children; the latent state
     double *weight;        // (n) transitions
-    float *nats;           // (n)
+    float *nats, *same;    // (n) as psi_misfit has them
 } leaves;
 
 static void leaves_free(psi_ctx *ctx, leaves *all)
@@ -37,6 +37,7 @@ static void leaves_free(psi_ctx *ctx, leaves *all)
     base_free(ctx, all->state);
     base_free(ctx, all->weight);
     base_free(ctx, all->nats);
+    base_free(ctx, all->same);
 }
 
 static psi_status leaves_new(psi_ctx *ctx, const cluster_problem *problem,
@@ -58,6 +59,7 @@ static psi_status leaves_new(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, n, sizeof *out->none, &out->none));
     TRY(base_alloc(ctx, n, sizeof *out->state, &out->state));
     TRY(base_alloc(ctx, n, sizeof *out->nats, &out->nats));
+    TRY(base_alloc(ctx, n, sizeof *out->same, &out->same));
     TRY(base_alloc_zero(ctx, n, sizeof *out->weight, &out->weight));
     for (size_t i = 0; i < n; i++) {
         const size_t t = order[i].transition, family = 2 * (size_t)data->actions[t];
@@ -108,7 +110,7 @@ done:
 psi_status cluster_compare_contexts(psi_ctx *ctx, const cluster_problem *problem,
                                     const outcome_rewards *rewards, const int32_t *labels,
                                     size_t n_latent, const uint64_t *context, double allowed,
-                                    double *share, int32_t *worst)
+                                    double *share, int32_t *worst, float *same)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -128,7 +130,11 @@ psi_status cluster_compare_contexts(psi_ctx *ctx, const cluster_problem *problem
                             .outcome = all.outcome,
                             .n_families = 2 * data->n_actions,
                             .family = all.first};
-    TRY(psi_misfit(ctx, &forest, &what, n_latent, all.state, all.nats));
+    TRY(psi_misfit(ctx, &forest, &what, n_latent, all.state, all.nats, all.same));
+    for (size_t i = 0, v = 0; same && i < n; i++) {
+        if (i > 0 && order[i].key != order[i - 1].key) v++;
+        same[order[i].transition] = all.same[v];
+    }
     const double clear = log((double)all.n / allowed);
     for (size_t v = 0; v < all.n; v++) {
         if ((double)all.nats[v] < clear) continue;
@@ -166,7 +172,7 @@ psi_status cluster_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
             context[t] = v < 0 ? CONTEXT_NONE : (uint64_t)v;
         }
         TRY(cluster_compare_contexts(ctx, problem, rewards, labels, n_latent, context,
-                                     allowed / SIZES, &of_size, &state));
+                                     allowed / SIZES, &of_size, &state, NULL));
         if (of_size > *share) *share = of_size, *worst = state;
     }
 done:

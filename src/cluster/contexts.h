@@ -15,7 +15,7 @@
 psi_status cluster_compare_contexts(psi_ctx *ctx, const cluster_problem *problem,
                                     const outcome_rewards *rewards, const int32_t *labels,
                                     size_t n_latent, const uint64_t *context, double allowed,
-                                    double *share, int32_t *worst);
+                                    double *share, int32_t *worst, float *same);
 
 // Contexts are branches of the tree of looks, large and small ones: a latent state whose
 // observations follow different laws by what they look like is several.

@@ -181,8 +181,8 @@ static psi_status find_in_vectors(clustering_run *run)
         status = PSI_OK;
         if (better) {
             result->labels = run->found.labels;
-            status = cluster_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->found,
-                                           result);
+            status = cluster_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
+                                           &run->found, result);
             result->labels = NULL; // still in found
             TRY(status);
         } else {

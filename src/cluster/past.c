@@ -49,7 +49,7 @@ static psi_status compare_pasts(asking *run, double allowed, cluster_past *out)
         context[t] = (before * data->n_actions + (uint64_t)data->actions[t - 1]) * classes + class;
     }
     TRY(cluster_compare_contexts(run->ctx, run->problem, run->rewards, run->labels, run->n_latent,
-                                 context, allowed, &out->share, &out->worst));
+                                 context, allowed, &out->share, &out->worst, NULL));
     if (out->share <= run->misplaced) *out = (cluster_past){.worst = -1};
     out->suspect = out->share > 0.0;
 done:

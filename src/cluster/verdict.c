@@ -194,50 +194,6 @@ static double distance_to_nearest(const psi_grouping *groups, const laws *all, s
     return nearest;
 }
 
-// Branches of one group that are parted by planes of the tree only, not by a gap: rows that look
-// most alike are of one unit. What was counted of units is added up in the one that stands for all.
-static psi_status link_units(judging *run, const int32_t *label, size_t *rows, uint32_t *visits,
-                             double *same, int32_t *unit)
-{
-    psi_status status = PSI_OK;
-    const cluster_looks *looks = run->looks;
-    const size_t nodes = looks->forest.n_nodes, actions = run->problem->data->n_actions;
-    int32_t *to = NULL;
-    if (!looks->forest.looks) return PSI_OK;
-    TRY(base_alloc(run->ctx, nodes, sizeof *to, &to));
-    for (size_t v = 0; v < nodes; v++) to[v] = (int32_t)v;
-    for (size_t i = 0; i < run->problem->n_states; i++) {
-        const uint64_t row = run->problem->states[i];
-        uint64_t nearest[LOOKS_NEAREST];
-        int32_t a = unit[looks->leaf[row]];
-        if (a < 0 || label[a] < 0 || rows[a] > LARGE) continue; // a large one needs nobody
-        const size_t n = cluster_looks_nearest(looks, NULL, row, nearest);
-        for (size_t j = 0; j < n; j++) {
-            int32_t b = unit[looks->leaf[nearest[j]]];
-            if (b < 0 || label[b] != label[a]) continue;
-            while (to[a] != a) a = to[a] = to[to[a]];
-            while (to[b] != b) b = to[b] = to[to[b]];
-            if (a != b)
-                to[base_max((size_t)a, (size_t)b)] = (int32_t)base_min((size_t)a, (size_t)b);
-        }
-    }
-    for (size_t v = nodes; v-- > 0;) { // into the one with the smallest number
-        if (unit[v] != (int32_t)v) continue;
-        int32_t root = to[v];
-        while (to[root] != root) root = to[root];
-        if (root == (int32_t)v) continue;
-        rows[root] += rows[v];
-        same[root] += same[v];
-        for (size_t a = 0; a < actions; a++) {
-            visits[(size_t)root * actions + a] += visits[v * actions + a];
-        }
-        unit[v] = root;
-    }
-done:
-    base_free(run->ctx, to);
-    return status;
-}
-
 // needed (n_groups, A): draws of each action that show whether a look has another law than its
 // group.
 static psi_status find_needed(judging *run, bool looks, double *needed)
@@ -272,6 +228,20 @@ static bool is_gap(const cluster_looks *looks, size_t v)
     return n >= FEW + 2 * looks->width && (double)looks->gap[v] > (double)GAP * chance * chance;
 }
 
+// Of looks, which parts of the tree stand apart by gaps.
+static psi_status find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n)
+{
+    psi_status status = PSI_OK;
+    *n = 0;
+    TRY(base_alloc(ctx, looks->forest.n_nodes, sizeof **part, part));
+    for (size_t v = 0; v < looks->forest.n_nodes; v++) { // parents come first
+        const int32_t up = looks->parent[v];
+        (*part)[v] = up < 0 || is_gap(looks, (size_t)up) ? (int32_t)(*n)++ : (*part)[up];
+    }
+done:
+    return status;
+}
+
 // Learnt features may have learnt that a look that was seen a few times is like another. So each
 // part of the tree over the vectors themselves that stands apart by gaps has to show enough of
 // every action, too.
@@ -281,43 +251,63 @@ static psi_status ask_vectors(judging *run, const cluster_looks *vectors, size_t
     const cluster_problem *problem = run->problem;
     const psi_trajectories *data = problem->data;
     const size_t actions = data->n_actions, k = run->result->n_latent;
-    const size_t nodes = vectors->forest.n_nodes;
     const int32_t first = run->result->has_terminal ? 1 : 0;
     double *needed = NULL;
     int32_t *part = NULL;
     uint32_t *visits = NULL, *labels = NULL;
-    size_t parts = 0;
+    size_t *largest = NULL; // (parts) the label that most rows of a part have
+    uint8_t *agrees = NULL; // (parts) what followed is clearly that latent state's law
+    uint64_t *context = NULL;
+    float *same = NULL;
+    size_t parts;
+    double share;
+    int32_t worst;
     *doubtful = 0;
     TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
     TRY(find_needed(run, true, needed));
-    TRY(base_alloc(run->ctx, nodes, sizeof *part, &part));
-    for (size_t v = 0; v < nodes; v++) { // parents come first
-        const int32_t up = vectors->parent[v];
-        part[v] = up < 0 || is_gap(vectors, (size_t)up) ? (int32_t)parts++ : part[up];
-    }
+    TRY(find_parts(run->ctx, vectors, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * actions, sizeof *visits, &visits));
     TRY(base_alloc_zero(run->ctx, parts * k, sizeof *labels, &labels));
+    TRY(base_alloc(run->ctx, parts, sizeof *largest, &largest));
+    TRY(base_alloc_zero(run->ctx, parts, sizeof *agrees, &agrees));
+    TRY(base_alloc(run->ctx, data->n_transitions, sizeof *context, &context));
+    TRY(base_alloc_zero(run->ctx, data->n_transitions, sizeof *same, &same));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const size_t of = (size_t)part[vectors->leaf[problem->row[t]]];
         const int32_t label = run->result->labels[problem->row[t]];
         visits[of * actions + (size_t)data->actions[t]]++;
         if (label >= 0) labels[of * k + (size_t)label]++;
+        context[t] = of;
     }
     for (size_t p = 0; p < parts; p++) {
-        size_t g = 0, rows = 0;
-        bool clear = true;
+        largest[p] = 0;
         for (size_t i = 0; i < k; i++) {
-            rows += labels[p * k + i];
-            if (labels[p * k + i] > labels[p * k + g]) g = i;
+            if (labels[p * k + i] > labels[p * k + largest[p]]) largest[p] = i;
         }
-        if (rows == 0 || g < (size_t)first) continue;
+    }
+    TRY(cluster_compare_contexts(run->ctx, problem, run->rewards, run->result->labels, k, context,
+                                 ALLOWED, &share, &worst, same));
+    for (size_t t = 0; t < data->n_transitions; t++) { // what the largest label of a part says
+        if (run->result->labels[problem->row[t]] == (int32_t)largest[context[t]]) {
+            agrees[context[t]] = (double)same[t] > safe((double)parts);
+        }
+    }
+    for (size_t p = 0; p < parts; p++) {
+        const size_t g = largest[p];
+        bool clear = true;
+        if (labels[p * k + g] == 0 || g < (size_t)first) continue;
         for (size_t a = 0; a < actions; a++) {
-            clear &= !run->taken[a] ||
-                     (double)visits[p * actions + a] >= needed[(g - (size_t)first) * actions + a];
+            const uint32_t n = visits[p * actions + a];
+            clear &= !run->taken[a] || (n > 0 && agrees[p]) ||
+                     (double)n >= needed[(g - (size_t)first) * actions + a];
         }
-        if (!clear) *doubtful += rows;
+        for (size_t i = 0; !clear && i < k; i++) *doubtful += labels[p * k + i];
     }
 done:
+    base_free(run->ctx, same);
+    base_free(run->ctx, context);
+    base_free(run->ctx, agrees);
+    base_free(run->ctx, largest);
     base_free(run->ctx, labels);
     base_free(run->ctx, visits);
     base_free(run->ctx, part);
@@ -325,85 +315,237 @@ done:
     return status;
 }
 
-// Units are leaves (distinct observations), or branches of the tree whose leaves are all of one
-// group and look alike. A unit is clear if each action was taken in it often enough to show another
-// law, were it as far from the group's as the nearest other group's law is, or, of looks, if it was
-// taken at all and all that followed is clearly the group's law.
-static psi_status ask_for_visits(judging *run, size_t *doubtful)
+// Observations that have to show enough of every action together: those of one latent state that
+// look alike.
+typedef struct units {
+    size_t n;
+    int32_t *of;      // (n_rows) −1: of none
+    int32_t *group;   // (n) −1: of none
+    uint32_t *visits; // (n, A)
+    size_t *rows;     // (n)
+    double *same;     // (n) nats by which all that followed is the group's law, not one of its own
+    double *against;  // (n) … and by which single families speak against it
+} units;
+
+static void units_free(psi_ctx *ctx, units *all)
+{
+    base_free(ctx, all->of);
+    base_free(ctx, all->group);
+    base_free(ctx, all->visits);
+    base_free(ctx, all->rows);
+    base_free(ctx, all->same);
+    base_free(ctx, all->against);
+}
+
+static int32_t root_of(int32_t *to, int32_t i)
+{
+    while (to[i] != i) i = to[i] = to[to[i]];
+    return i;
+}
+
+static void unite(int32_t *to, int32_t a, int32_t b)
+{
+    a = root_of(to, a);
+    b = root_of(to, b);
+    if (a != b) to[base_max((size_t)a, (size_t)b)] = (int32_t)base_min((size_t)a, (size_t)b);
+}
+
+// Branches of the tree whose leaves are all of one group, and have no gap between them.
+static psi_status find_branches(judging *run, int32_t *branch)
+{
+    psi_status status = PSI_OK;
+    const cluster_looks *looks = run->looks;
+    const size_t nodes = looks->forest.n_nodes;
+    int32_t *label = NULL;
+    TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
+    for (size_t v = nodes; v-- > 0;) {
+        label[v] = run->found->grouping->group[v];
+        if (looks->left[v] < 0) continue;
+        const int32_t l = label[looks->left[v]], r = label[looks->right[v]];
+        label[v] = l == r && !is_gap(looks, v) ? l : -1;
+    }
+    for (size_t v = 0; v < nodes; v++) { // −1: nodes above branches, and leaves that mix groups
+        const int32_t up = looks->parent[v];
+        branch[v] = label[v] < 0 ? -1 : up >= 0 && branch[up] >= 0 ? branch[up] : (int32_t)v;
+    }
+done:
+    base_free(run->ctx, label);
+    return status;
+}
+
+// Rows that look most alike and have one label are of one unit, so that borders between planes of
+// the tree, and cells that mix latent states, part nothing.
+static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
+{
+    psi_status status = PSI_OK;
+    const cluster_looks *looks = run->looks;
+    const int32_t *labels = run->result->labels;
+    const int32_t first = run->result->has_terminal ? 1 : 0;
+    for (size_t v = 0; v < looks->forest.n_nodes; v++) {
+        int32_t one = -1;
+        if (branch[v] != (int32_t)v) continue;
+        const int32_t label = run->found->grouping->group[looks->leaf[looks->row[looks->begin[v]]]];
+        for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
+            if (labels[looks->row[i]] != label + first) continue;
+            if (one < 0) one = (int32_t)looks->row[i];
+            unite(to, one, (int32_t)looks->row[i]);
+        }
+    }
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const uint64_t row = run->problem->states[i];
+        const int32_t v = branch[looks->leaf[row]];
+        uint64_t nearest[LOOKS_NEAREST];
+        if (labels[row] < 0 || (v >= 0 && looks->end[v] - looks->begin[v] > LARGE)) continue;
+        if (i % 4096 == 0) TRY(base_cancelled(run->ctx));
+        const size_t n = cluster_looks_nearest(looks, NULL, row, nearest);
+        for (size_t j = 0; j < n; j++) {
+            if (labels[nearest[j]] == labels[row]) unite(to, (int32_t)row, (int32_t)nearest[j]);
+        }
+    }
+done:
+    return status;
+}
+
+// Leaves of a table are units as they are; of looks, connected rows of one label.
+static psi_status units_new(judging *run, units *out)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
     const psi_trajectories *data = problem->data;
     const cluster_looks *looks = run->looks;
     const psi_grouping *groups = run->found->grouping;
-    const size_t actions = data->n_actions, nodes = looks->forest.n_nodes;
+    const size_t rows = problem->n_rows, nodes = looks->forest.n_nodes, actions = data->n_actions;
     const int32_t first = run->result->has_terminal ? 1 : 0;
-    double *needed = NULL;
-    uint32_t *visits = NULL;
-    int32_t *label = NULL, *unit = NULL;
-    double *same = NULL;
-    size_t *rows = NULL;
-    *doubtful = 0;
-    TRY(base_alloc(run->ctx, groups->n_groups * actions, sizeof *needed, &needed));
-    TRY(base_alloc_zero(run->ctx, nodes * actions, sizeof *visits, &visits));
-    TRY(base_alloc_zero(run->ctx, nodes, sizeof *rows, &rows));
-    TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
-    TRY(base_alloc(run->ctx, nodes, sizeof *unit, &unit));
-    TRY(base_alloc(run->ctx, nodes, sizeof *same, &same));
-    TRY(find_needed(run, looks->forest.looks, needed));
-    for (size_t t = 0; t < data->n_transitions; t++) {
-        visits[(size_t)looks->leaf[problem->row[t]] * actions + (size_t)data->actions[t]]++;
+    int32_t *to = NULL, *branch = NULL;
+    TRY(base_alloc(run->ctx, rows, sizeof *to, &to));
+    TRY(base_alloc(run->ctx, nodes, sizeof *branch, &branch));
+    TRY(base_alloc(run->ctx, rows, sizeof *out->of, &out->of));
+    TRY(base_alloc(run->ctx, problem->n_states, sizeof *out->group, &out->group));
+    for (size_t i = 0; i < rows; i++) {
+        to[i] = (int32_t)i;
+        out->of[i] = -1;
     }
-    for (size_t i = 0; i < problem->n_states; i++) rows[looks->leaf[problem->states[i]]]++;
-    // from the leaves up: branches of one group are one unit
-    for (size_t v = nodes; v-- > 0;) {
-        label[v] = groups->group[v];
-        if (looks->left[v] < 0) continue;
-        const size_t l = (size_t)looks->left[v], r = (size_t)looks->right[v];
-        rows[v] = rows[l] + rows[r];
-        label[v] = label[l] == -1                           ? label[r]
-                   : label[r] == -1 || label[l] == label[r] ? label[l]
-                                                            : -2;
-        if (is_gap(looks, v)) label[v] = -2; // two looks
-        for (size_t a = 0; a < actions; a++) {
-            visits[v * actions + a] = visits[l * actions + a] + visits[r * actions + a];
+    TRY(find_branches(run, branch));
+    if (looks->forest.looks) TRY(link_rows(run, branch, to));
+    for (size_t v = 0; v < nodes; v++) branch[v] = looks->forest.looks ? branch[v] : -1;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        const int32_t leaf = looks->leaf[row];
+        // a unit is named by its first row; of a table, by the leaf
+        int32_t *name = looks->forest.looks ? &out->of[root_of(to, (int32_t)row)] : &branch[leaf];
+        if (*name < 0) {
+            const int32_t label = run->result->labels[row];
+            out->group[out->n] = label < 0 ? -1 : label - first;
+            *name = (int32_t)out->n++;
+        }
+        out->of[row] = *name;
+    }
+    TRY(base_alloc_zero(run->ctx, out->n * actions, sizeof *out->visits, &out->visits));
+    TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->rows, &out->rows));
+    TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->same, &out->same));
+    TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->against, &out->against));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        out->rows[out->of[row]]++;
+        if (!looks->forest.looks) {
+            out->against[out->of[row]] = (double)groups->against[looks->leaf[row]];
         }
     }
-    for (size_t v = 0; v < nodes; v++) { // the unit that a node is, or is part of
-        const int32_t up = looks->parent[v];
-        unit[v] = label[v] == -2 ? -1 : up >= 0 && unit[up] >= 0 ? unit[up] : (int32_t)v;
-        same[v] = unit[v] == (int32_t)v && label[v] >= 0 ? (double)groups->same[v] : 0.0;
+    for (size_t v = 0; looks->forest.looks && v < nodes; v++) {
+        if (branch[v] != (int32_t)v) continue;
+        out->same[out->of[looks->row[looks->begin[v]]]] += (double)groups->same[v];
     }
-    TRY(link_units(run, label, rows, visits, same, unit));
-    size_t units = 0;
-    for (size_t v = 0; v < nodes; v++) units += unit[v] == (int32_t)v;
-    for (size_t v = 0; v < nodes; v++) {
-        const int32_t g = label[v];
-        if (unit[v] != (int32_t)v) continue;
-        bool clear = g >= 0 && (double)groups->against[v] <= LEAST_ODDS;
-        for (size_t a = 0; clear && a < actions; a++) {
-            const uint32_t n = visits[v * actions + a];
-            if (!run->taken[a] || (double)n >= needed[(size_t)g * actions + a]) continue;
-            if (n > 0 && looks->forest.looks && same[v] > safe((double)units)) {
-                continue; // all actions together have shown it
-            }
-            clear = false;
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const size_t unit = (size_t)out->of[problem->row[t]];
+        out->visits[unit * actions + (size_t)data->actions[t]]++;
+    }
+done:
+    base_free(run->ctx, branch);
+    base_free(run->ctx, to);
+    return status;
+}
+
+// Rows that trajectories have labelled amid looks of other latent states are units of a few rows.
+// They are as clear as the latent state is that they belong to, in the part of the tree that they
+// are in: nothing stands apart there.
+static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
+{
+    psi_status status = PSI_OK;
+    const cluster_looks *looks = run->looks;
+    const size_t groups = run->found->grouping->n_groups;
+    uint8_t *has = NULL; // (parts, groups) a clear unit
+    int32_t *part = NULL;
+    size_t parts;
+    if (!looks->forest.looks) return PSI_OK;
+    TRY(find_parts(run->ctx, looks, &part, &parts));
+    TRY(base_alloc_zero(run->ctx, parts * groups, sizeof *has, &has));
+    for (size_t turn = 0; turn < 2; turn++) {
+        for (size_t i = 0; i < run->problem->n_states; i++) {
+            const uint64_t row = run->problem->states[i];
+            const int32_t u = all->of[row], g = all->group[u];
+            if (g < 0) continue;
+            uint8_t *there = &has[(size_t)part[looks->leaf[row]] * groups + (size_t)g];
+            if (turn == 0 && clear[u] == 1) *there = 1;
+            if (turn == 1 && clear[u] == 0 && *there && all->rows[u] < FEW) clear[u] = 2;
+        }
+    }
+done:
+    base_free(run->ctx, has);
+    base_free(run->ctx, part);
+    return status;
+}
+
+// Whether action a was taken in unit u often enough to show another law, or, of looks, at all where
+// all actions together have shown that it is the group's.
+static bool is_shown(const judging *run, const units *all, size_t u, size_t a, const double *needed)
+{
+    const size_t actions = run->problem->data->n_actions;
+    const uint32_t n = all->visits[u * actions + a];
+    if (!run->taken[a] || (double)n >= needed[(size_t)all->group[u] * actions + a]) return true;
+    return n > 0 && run->looks->forest.looks && all->same[u] > safe((double)all->n);
+}
+
+// A unit is clear if each action was taken in it often enough to show another law, were it as far
+// from the group's as the nearest other group's law is, or, of looks, if it was taken at all and
+// all that followed is clearly the group's law.
+static psi_status ask_for_visits(judging *run, size_t *doubtful)
+{
+    psi_status status = PSI_OK;
+    const size_t actions = run->problem->data->n_actions;
+    const bool looks = run->looks->forest.looks;
+    const int32_t first = run->result->has_terminal ? 1 : 0;
+    double *needed = NULL;
+    uint8_t *clear = NULL;
+    units all = {0};
+    *doubtful = 0;
+    TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
+    TRY(find_needed(run, looks, needed));
+    TRY(units_new(run, &all));
+    TRY(base_alloc(run->ctx, all.n, sizeof *clear, &clear));
+    for (size_t u = 0; u < all.n; u++) {
+        clear[u] = all.group[u] >= 0 && all.against[u] <= LEAST_ODDS;
+        for (size_t a = 0; clear[u] && a < actions; a++) {
+            clear[u] = is_shown(run, &all, u, a, needed);
+        }
+    }
+    TRY(ask_for_parts(run, &all, clear));
+    for (size_t u = 0; u < all.n; u++) {
+        const int32_t g = all.group[u];
+        if (clear[u]) continue;
+        *doubtful += all.rows[u];
+        if (looks && (double)all.rows[u] <= DOUBTFUL * (double)run->problem->n_states) continue;
+        for (size_t a = 0; g >= 0 && a < actions; a++) {
+            if (is_shown(run, &all, u, a, needed)) continue;
             if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // said already
-            if (looks->forest.looks && (double)rows[v] <= DOUBTFUL * (double)problem->n_states)
-                continue;
             TRY(doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
                                        .state = g + first,
                                        .other = (int32_t)a,
-                                       .visits = n}));
+                                       .visits = all.visits[u * actions + a]}));
         }
-        if (!clear) *doubtful += rows[v];
     }
 done:
-    base_free(run->ctx, same);
-    base_free(run->ctx, unit);
-    base_free(run->ctx, label);
-    base_free(run->ctx, rows);
-    base_free(run->ctx, visits);
+    units_free(run->ctx, &all);
+    base_free(run->ctx, clear);
     base_free(run->ctx, needed);
     return status;
 }
@@ -472,11 +614,12 @@ done:
 }
 
 psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
-                                 const cluster_looks *vectors, const by_evidence *found,
-                                 psi_clustering *result)
+                                 const cluster_looks *vectors, const outcome_rewards *rewards,
+                                 const by_evidence *found, psi_clustering *result)
 {
     psi_status status = PSI_OK;
-    judging run = {.ctx = ctx, .problem = problem, .found = found, .result = result};
+    judging run = {
+        .ctx = ctx, .problem = problem, .rewards = rewards, .found = found, .result = result};
     size_t rare;
     TRY(count_visits(&run));
     TRY(ask_vectors(&run, vectors, &rare));

@@ -12,8 +12,8 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
 // Of an answer by features that is certain: whether the vectors that they were learnt from leave
 // something open.
 psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
-                                 const cluster_looks *vectors, const by_evidence *found,
-                                 psi_clustering *result);
+                                 const cluster_looks *vectors, const outcome_rewards *rewards,
+                                 const by_evidence *found, psi_clustering *result);
 
 // The same of labels that were found by successor features: are any two latent states one, is any
 // several by the looks of its observations (where looks has nodes) or by the past, and have two

@@ -5,7 +5,7 @@
 #include <math.h>
 
 psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *draws,
-                      size_t n_groups, const int32_t *group, float *nats)
+                      size_t n_groups, const int32_t *group, float *nats, float *same)
 {
     psi_status status = PSI_OK;
     evidence_rows rows = {0};
@@ -23,9 +23,11 @@ psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *d
     for (size_t v = 0; v < rows.n_nodes; v++) {
         const size_t g = (size_t)group[v];
         nats[v] = -HUGE_VALF;
+        if (same) same[v] = HUGE_VALF;
         if (group[v] < 0 || rows.draws[v] == 0.0 || groups.cells[g] < 2) continue;
-        nats[v] = (float)(evidence_novel(&groups, g, v, true) -
-                          evidence_fit(&groups, g, v, true, -HUGE_VAL));
+        const double fit = evidence_fit(&groups, g, v, true, -HUGE_VAL);
+        nats[v] = (float)(evidence_novel(&groups, g, v, true) - fit);
+        if (same) same[v] = (float)(fit - evidence_novel(&groups, groups.n, v, false));
     }
 done:
     evidence_groups_free(ctx, &groups);

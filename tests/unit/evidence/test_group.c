@@ -221,14 +221,15 @@ static void what_does_not_fit_is_found(void **state)
     const double p[] = {0.9, 0.9, 0.9, 0.2};
     bench b = bench_new(4, p, 1, 60, 5);
     const int32_t together[] = {0, 0, 0, 0}, apart[] = {0, 0, 0, 1};
-    float nats[4];
+    float nats[4], same[4];
     const psi_forest forest = {b.units, b.none, b.none, false};
     const psi_draws draws = {
         .n = b.n, .node = b.node, .outcome = b.outcome, .n_families = 2, .family = FAMILY};
-    assert_ok(ctx, psi_misfit(ctx, &forest, &draws, 2, together, nats));
+    assert_ok(ctx, psi_misfit(ctx, &forest, &draws, 2, together, nats, same));
     assert_true(nats[3] > 10.0f);
     for (size_t u = 0; u < 3; u++) assert_true(nats[u] < nats[3] - 10.0f);
-    assert_ok(ctx, psi_misfit(ctx, &forest, &draws, 2, apart, nats));
+    for (size_t u = 0; u < 3; u++) assert_true(same[u] > same[3] + 10.0f);
+    assert_ok(ctx, psi_misfit(ctx, &forest, &draws, 2, apart, nats, NULL));
     assert_true(nats[3] == -HUGE_VALF); // alone in its group
     for (size_t u = 0; u < 3; u++) assert_true(nats[u] < 0.0f);
     bench_free(&b);
