@@ -122,7 +122,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         goto done;
     }
     status = psi_trajectories_read(cli->ctx, arguments[0], &call.reading, &data);
-    if (status != PSI_OK && !call.resume) { // nothing was begun yet
+    if (status != PSI_OK && !(call.resume && status == PSI_ECANCELLED)) { // nothing was begun yet
         psi_run_discard(run);
         run = NULL;
     }

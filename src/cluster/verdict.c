@@ -16,8 +16,9 @@
 // The probability of being wrong anywhere that `certain` allows, shared by all questions of a kind.
 static const double ALLOWED = 0.01;
 
-// Observations that may be doubtful in an answer that is certain: as many as may be misplaced.
-static const double DOUBTFUL = 1e-4;
+// Observations that may be doubtful in an answer that is certain: half as many as may be misplaced
+// in an exact one (1e-4), since as many again may be misplaced without having been noticed.
+static const double DOUBTFUL = 5e-5;
 
 // What may speak against an observation's latent state: odds of nine to one.
 static const double LEAST_ODDS = 2.1972245773362196;
@@ -466,20 +467,22 @@ done:
 }
 
 // Rows that trajectories have labelled amid looks of other latent states are units of a few rows.
-// They are as clear as the latent state is that they belong to, in the part of the tree that they
-// are in: nothing stands apart there.
+// Nothing stands apart where the part of the tree that they are in has a clear unit of their latent
+// state: there it is enough that trajectories are sure of them.
 static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
 {
     psi_status status = PSI_OK;
     const cluster_looks *looks = run->looks;
     const size_t groups = run->found->grouping->n_groups;
-    uint8_t *has = NULL; // (parts, groups) a clear unit
+    const float *confidence = run->found->confidence;
+    double isolated = 0.0; // rows
+    uint8_t *has = NULL;   // (parts, groups) a clear unit
     int32_t *part = NULL;
     size_t parts;
     if (!looks->forest.looks) return PSI_OK;
     TRY(find_parts(run->ctx, looks, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * groups, sizeof *has, &has));
-    for (size_t turn = 0; turn < 2; turn++) {
+    for (size_t turn = 0; turn < 3; turn++) {
         for (size_t i = 0; i < run->problem->n_states; i++) {
             const uint64_t row = run->problem->states[i];
             const int32_t u = all->of[row], g = all->group[u];
@@ -487,6 +490,10 @@ static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
             uint8_t *there = &has[(size_t)part[looks->leaf[row]] * groups + (size_t)g];
             if (turn == 0 && clear[u] == 1) *there = 1;
             if (turn == 1 && clear[u] == 0 && *there && all->rows[u] < FEW) clear[u] = 2;
+            isolated += turn == 1 && clear[u] == 2;
+            // their looks say otherwise: trajectories have to be sure of all of them together
+            const double unsure = 1.0 - (double)confidence[row];
+            if (turn == 2 && clear[u] == 2 && unsure * isolated > ALLOWED) clear[u] = 0;
         }
     }
 done:

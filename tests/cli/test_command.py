@@ -320,6 +320,11 @@ class Command(unittest.TestCase):
         self.succeed("evaluate", run_folder, fresh)
         self.succeed("verify", run_folder, fresh, "--json")
         labels = self.path / "labels.npy"
+        sure = self.path / "sure.npy"
+        told = self.succeed("assign", run_folder, fresh, "-o", sure, "--min-confidence", "1", "--json")
+        every = self.succeed("assign", run_folder, fresh, "-o", self.path / "every.npy", "--json")
+        self.assertGreaterEqual(json.loads(told.stdout)["unknown"],
+                                json.loads(every.stdout)["unknown"])
         self.succeed("assign", run_folder, fresh, "-o", labels)
         observations = self.inspect(fresh)["observations"]
         self.assertEqual(labels.stat().st_size, 128 + 4 * observations)
