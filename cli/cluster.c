@@ -54,6 +54,13 @@ static psi_status use_paper(cli_call *cli, uint64_t given, psi_cluster_options *
     return status;
 }
 
+static void say_how_to_go_on(cli_call *cli, const char *file, const char *output)
+{
+    cli_close_line(cli);
+    fprintf(stderr, "psifold cluster %s -o %s --resume, with the same options, goes on from here\n",
+            file, output);
+}
+
 // A run that stopped for a reason that may pass is kept; one that cannot succeed is not.
 static void close_run(cli_call *cli, psi_run *run, psi_status status, const char *file,
                       const char *output)
@@ -64,9 +71,7 @@ static void close_run(cli_call *cli, psi_run *run, psi_status status, const char
         return;
     }
     psi_run_suspend(run);
-    cli_close_line(cli);
-    fprintf(stderr, "psifold cluster %s -o %s --resume, with the same options, goes on from here\n",
-            file, output);
+    say_how_to_go_on(cli, file, output);
 }
 
 static psi_status already_finished(cli_call *cli, const char *output)
@@ -137,7 +142,11 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     cli_print_clustering(cli, call.output, found);
     status = cli_set_clustering(cli, found, seconds);
 done:
-    if (run) close_run(cli, run, status, arguments[0], call.output);
+    if (run) {
+        close_run(cli, run, status, arguments[0], call.output);
+    } else if (status == PSI_ECANCELLED) { // before anything was begun, or at the very end
+        say_how_to_go_on(cli, arguments[0], call.output);
+    }
     psi_clustering_free(cli->ctx, found);
     psi_trajectories_free(cli->ctx, data);
     return status;
