@@ -64,11 +64,11 @@ PSI_API double psi_log_rising(double x, double n);
 // *out belongs to the caller. PSI_ELIMIT if there are more than max_groups.
 PSI_API psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *draws,
                              size_t max_groups, psi_grouping **out);
-// Of groups that are given: nats (n_nodes) by which what followed a leaf is more probable by a law of
-// its own, which may share families with its group's, than by the law of the others in its group;
-// −∞ where there are no others. same (n_nodes; NULL: not asked): nats by which it is more probable by
-// that law than by an independent one; +∞ where there are no others. Nodes that are no leaf are in no
-// group (−1). O(draws · families).
+// Of groups that are given: nats (n_nodes) by which what followed a leaf is more probable by a law
+// of its own, which may share families with its group's, than by the law of the others in its
+// group; −∞ where there are no others. same (n_nodes; NULL: not asked): nats by which it is more
+// probable by that law than by an independent one; +∞ where there are no others. Nodes that are no
+// leaf are in no group (−1). O(draws · families).
 PSI_API psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *draws,
                               size_t n_groups, const int32_t *group, float *nats, float *same);
 PSI_API void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping);
