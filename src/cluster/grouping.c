@@ -174,11 +174,10 @@ static psi_status find_in_vectors(clustering_run *run)
         run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
         base_note(run->ctx, "vectors as they are leave something open; features are learnt");
         status = compare_features(run);
-        if (status == PSI_ECANCELLED) goto done;
+        if (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM) goto done;
         if (status != PSI_OK) base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
         const bool better = status == PSI_OK && (result->verdict == PSI_VERDICT_CERTAIN ||
                                                  result->doubtful <= doubtful);
-        status = PSI_OK;
         if (better) {
             result->labels = run->found.labels;
             status = cluster_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
