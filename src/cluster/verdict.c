@@ -454,7 +454,12 @@ static psi_status units_new(judging *run, units *out)
     }
     for (size_t v = 0; looks->forest.looks && v < nodes; v++) {
         if (branch[v] != (int32_t)v) continue;
-        out->same[out->of[looks->row[looks->begin[v]]]] += (double)groups->same[v];
+        // trajectories may have labelled some rows of a branch otherwise: what it says is not of
+        // them
+        const int32_t g = groups->group[looks->leaf[looks->row[looks->begin[v]]]];
+        uint64_t i = looks->begin[v];
+        while (i < looks->end[v] && run->result->labels[looks->row[i]] != g + first) i++;
+        if (i < looks->end[v]) out->same[out->of[looks->row[i]]] += (double)groups->same[v];
     }
     for (size_t t = 0; t < data->n_transitions; t++) {
         const size_t unit = (size_t)out->of[problem->row[t]];
