@@ -9,7 +9,8 @@
 psi_trajectories *test_collect(psi_ctx *ctx, const char *task, uint64_t episodes, uint64_t seed,
                                const char *const *options);
 
-// As many latent states as there are in truth, each observation in its own, and certified.
+// As many latent states as there are in truth, and each observation in its own; exact: and certain.
+void test_assert_partition(psi_ctx *ctx, const psi_trajectories *data, const psi_clustering *found);
 void test_assert_exact(psi_ctx *ctx, const psi_trajectories *data, const psi_clustering *found);
 
 #endif
