@@ -1,0 +1,37 @@
+// What the questions of a verdict share (verdict.c), and the longest of them (rare.c).
+#ifndef PSI_CLUSTER_JUDGING_H
+#define PSI_CLUSTER_JUDGING_H
+
+#include "cluster/by_evidence.h"
+
+// The probability of being wrong anywhere that `certain` allows, shared by all questions of a kind.
+#define JUDGING_ALLOWED 0.01
+
+// Observations that may be doubtful in an answer that is certain: half as many as may be misplaced
+// in an exact one (1e-4), since as many again may be misplaced without having been noticed.
+#define JUDGING_DOUBTFUL 5e-5
+
+typedef struct judging {
+    psi_ctx *ctx;
+    const cluster_problem *problem;
+    const cluster_looks *looks;
+    const outcome_rewards *rewards;
+    const by_evidence *found;
+    psi_clustering *result;
+    uint64_t *visits; // (K, A)
+    uint8_t *taken;   // (A) anywhere
+} judging;
+
+// Nats that make each of n questions safe enough.
+double judging_safe(double n);
+
+// Adds one thing that is left open; beyond the first 64 nothing is added.
+psi_status judging_doubt(judging *run, psi_doubt what);
+
+// Rows whose looks were seen too rarely to show that they follow another law than their latent
+// state's, of what was compared, each as a doubt; and of the vectors that features were learnt
+// from.
+psi_status judging_ask_for_visits(judging *run, size_t *doubtful);
+psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_t *doubtful);
+
+#endif
