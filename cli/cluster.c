@@ -108,6 +108,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     psi_trajectories *data = NULL;
     psi_clustering *found = NULL;
     psi_run *run = NULL;
+    bool begun = false; // --help ends here, too
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (!call.output) {
         status = FAIL(cli->ctx, PSI_EUSAGE, "cluster needs -o RUN to know where to write");
@@ -119,6 +120,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     }
     TRY(use_paper(cli, options[1].given, how));
     how->seed = cli->seed;
+    begun = true;
     // whose folder it is comes first: data may take long to be read
     TRY(call.resume ? psi_run_resume(cli->ctx, call.output, &run)
                     : psi_run_new(cli->ctx, call.output, call.replace, &run));
@@ -144,7 +146,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
 done:
     if (run) {
         close_run(cli, run, status, arguments[0], call.output);
-    } else if (status == PSI_ECANCELLED) { // before anything was begun, or at the very end
+    } else if (begun && status == PSI_ECANCELLED) { // while data were read, or at the very end
         say_how_to_go_on(cli, arguments[0], call.output);
     }
     psi_clustering_free(cli->ctx, found);

@@ -12,7 +12,7 @@
 // The whole numbers of a state, in the order in which state.npz holds them, and the others.
 enum {
     ROUND,
-    HOT_ROUNDS,
+    HIDDEN_ROUNDS,
     STABLE,
     STEPS,
     FIRST_STEP,
@@ -103,7 +103,7 @@ static psi_status save_state(psi_run *run, const cluster_problem *problem, const
     double *steps = NULL;
     const int64_t counters[COUNTERS] = {
         [ROUND] = (int64_t)state->round,
-        [HOT_ROUNDS] = (int64_t)state->hot_rounds,
+        [HIDDEN_ROUNDS] = (int64_t)state->hidden_rounds,
         [STABLE] = state->stable,
         [STEPS] = (int64_t)at->n_steps,
         [FIRST_STEP] = (int64_t)at->first_step,
@@ -291,7 +291,7 @@ static bool counters_make_sense(const int64_t *counters, size_t max_latent)
     }
     return counters[STEPS] >= 1 && counters[STEPS] <= MOST_STEPS &&
            counters[FIRST_STEP] <= counters[STEPS] && counters[ROUND] <= MOST_STEPS &&
-           counters[HOT_ROUNDS] <= 2 * counters[ROUND] && counters[LATENT] >= 1 &&
+           counters[HIDDEN_ROUNDS] <= 2 * counters[ROUND] && counters[LATENT] >= 1 &&
            counters[LATENT] <= most && counters[BEST_LATENT] <= most &&
            counters[BEST_CLUSTER] < (counters[BEST_LATENT] > 0 ? counters[BEST_LATENT] : 1) &&
            (counters[BEST_LATENT] > 0) == (counters[ROUND] > 0) &&
@@ -417,7 +417,7 @@ psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
         goto done;
     }
     state->round = (size_t)counters[ROUND];
-    state->hot_rounds = (size_t)counters[HOT_ROUNDS];
+    state->hidden_rounds = (size_t)counters[HIDDEN_ROUNDS];
     state->stable = counters[STABLE] != 0;
     TRY(load_passes(run, path, state->phases.passes));
     TRY(load_steps(run, path, counters, max_latent, problem->n_states, &state->refinement));

@@ -30,10 +30,10 @@ typedef struct round_result {
 } round_result;
 
 typedef struct run_state {
-    size_t round;      // the one under way, from 0
-    size_t hot_rounds; // those before it that hid something, twice if it was rare: each halves the
-                       // filter
-    bool stable;       // a second round found the same latent states
+    size_t round;         // the one under way, from 0
+    size_t hidden_rounds; // those before it that hid something, twice if it was rare: each halves
+                          // the filter
+    bool stable;           // a second round found the same latent states
     refinement refinement; // as refined, not polished
     round_result best;     // of the rounds that have ended; labels are NULL before
     cluster_phases phases; // up to date whenever the state is kept

@@ -194,7 +194,7 @@ static size_t stride_of(const clustering_run *run)
     if (subset == 0 || run->options->split || strcmp(run->approximator.name, "table") == 0)
         return 1;
     const size_t stride = (n + subset - 1) / subset;
-    return base_max(stride >> base_min(run->state.hot_rounds, 63), 1);
+    return base_max(stride >> base_min(run->state.hidden_rounds, 63), 1);
 }
 
 // One round: refine (from where the round before stopped), polish a copy, judge it.
@@ -208,7 +208,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
     double misfit;
     // what is still hidden may be too rare for the filter
     const double filter =
-        options->filter / (double)((size_t)1 << base_min(run->state.hot_rounds, 8));
+        options->filter / (double)((size_t)1 << base_min(run->state.hidden_rounds, 8));
     const refine_options how = {
         .gamma = options->gamma,
         .epsilon_reward = options->epsilon_reward > 0.0 ? options->epsilon_reward / spacing : 0.5,
@@ -228,7 +228,7 @@ static psi_status run_round(clustering_run *run, round_result *out)
     refinement *refined = &run->state.refinement;
     cluster_phases *phases = &run->state.phases;
     // half of the features may be too few to see what is hidden
-    run->network.dropout = options->dropout && run->state.hot_rounds == 0;
+    run->network.dropout = options->dropout && run->state.hidden_rounds == 0;
     cluster_phases_turn_to(phases, PHASE_REFINEMENTS);
     TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, refined));
     TRY(base_alloc(run->ctx, n, sizeof *out->labels, &out->labels));
@@ -302,7 +302,7 @@ static psi_status find_latent_states(clustering_run *run)
             TRY(cluster_compare(run->ctx, run->problem.n_rows, best->labels, best->n_latent,
                                 now.labels, now.n_latent, &agreement, parent));
         }
-        state->hot_rounds += now.misfit ? 2 : now.test.hot;
+        state->hidden_rounds += now.misfit ? 2 : now.test.hot;
         state->stable = agreement > SAME || (exact && now.converged && !now.test.hot);
         if (is_better(&now, best)) {
             const round_result swap = *best;

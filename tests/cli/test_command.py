@@ -86,7 +86,9 @@ class Command(unittest.TestCase):
             if not line.startswith("  psifold "):
                 continue
             command = line.split()[1]
-            short = self.succeed(command, "--help").stdout
+            told = self.succeed(command, "--help")
+            self.assertEqual(told.stderr, "", command)
+            short = told.stdout
             every = options(self.succeed(command, "--help-all").stdout)
             self.assertLessEqual(len(options(short)), 12, command)
             self.assertEqual(len(every), len(set(every)), command)

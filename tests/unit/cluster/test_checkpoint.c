@@ -453,7 +453,7 @@ static void a_lying_checkpoint_is_refused(void **state)
 static void a_round_may_count_twice(void **state)
 {
     (void)state;
-    enum { ROUND = 0, HOT_ROUNDS = 1, ARRAYS = 6 };
+    enum { ROUND = 0, HIDDEN_ROUNDS = 1, ARRAYS = 6 };
     psi_ctx *ctx = test_ctx(1);
     char *folder = test_folder();
     char run[512], path[640];
@@ -473,10 +473,10 @@ static void a_round_may_count_twice(void **state)
     }
     int64_t *counters = values[0];
     assert_int_equal(counters[ROUND], 1);
-    counters[HOT_ROUNDS] = 3;
+    counters[HIDDEN_ROUNDS] = 3;
     assert_ok(ctx, psi_arrays_save(ctx, path, arrays, ARRAYS));
     assert_status(ctx, resume(ctx, data, run), PSI_EFORMAT);
-    counters[HOT_ROUNDS] = 2;
+    counters[HIDDEN_ROUNDS] = 2;
     assert_ok(ctx, psi_arrays_save(ctx, path, arrays, ARRAYS));
     const psi_status status = resume(ctx, data, run);
     assert_true(status == PSI_OK || status == PSI_ECANCELLED);
