@@ -1,4 +1,4 @@
-// The coarsest stable partition: passes over all states while most are dirty, then rounds over
+// Refinement of all states together: passes over all states while most are dirty, then rounds over
 // dirty ones, and, once no hash splits a block any more, one comparison of all signatures in full.
 #include "mdp/partition_refinement.h"
 
@@ -172,7 +172,7 @@ done:
     return status;
 }
 
-psi_status mdp_refine_partition(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out)
+psi_status mdp_refine_jointly(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out)
 {
     psi_status status = PSI_OK;
     mdp_refining r;

@@ -82,7 +82,7 @@ psi_status mdp_form_new(psi_ctx *ctx, const mdp_signing *signing, mdp_form *out)
 {
     psi_status status = PSI_OK;
     const size_t words = signing->most_choices + 2 * signing->most_entries;
-    *out = (mdp_form){0};
+    *out = (mdp_form){.from = MDP_OWN, .to = MDP_OWN};
     TRY(base_alloc(ctx, 2 * words, sizeof *out->words, &out->words)); // the second half: scratch
     TRY(base_alloc(ctx, signing->most_choices + 1, sizeof *out->begin, &out->begin));
     TRY(base_alloc(ctx, 2 * signing->most_choices + 1, sizeof *out->order, &out->order));
@@ -127,14 +127,14 @@ static void sort_pairs(uint64_t *pair, size_t n)
 
 // The words of one choice; returns how many.
 static size_t fill_choice(const mdp_signing *signing, const uint32_t *block, uint64_t c,
-                          uint64_t *words)
+                          const mdp_form *form, uint64_t *words)
 {
     const psi_model *model = signing->model;
     const uint64_t begin = model->offsets[c], end = model->offsets[c + 1];
     uint64_t *pair = words + 1;
-    words[0] = signing->kind[c];
     for (uint64_t i = begin; i < end; i++) {
-        pair[2 * (i - begin)] = block[model->next[i]];
+        const uint32_t to = block[model->next[i]];
+        pair[2 * (i - begin)] = to == form->from ? form->to : to;
         pair[2 * (i - begin) + 1] = signing->mass[i];
     }
     sort_pairs(pair, end - begin);
@@ -150,6 +150,7 @@ static size_t fill_choice(const mdp_signing *signing, const uint32_t *block, uin
         pair[2 * n] = to;
         pair[2 * n++ + 1] = sum;
     }
+    words[0] = signing->kind[c] | (uint64_t)n << 32;
     return 1 + 2 * n;
 }
 
@@ -169,7 +170,7 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
     form->begin[0] = 0;
     if (n == 1) {
         form->n = 1;
-        form->begin[1] = fill_choice(signing, block, first, form->words);
+        form->begin[1] = fill_choice(signing, block, first, form, form->words);
         return;
     }
     // every choice into the scratch, in order by insertion, then once each in front
@@ -177,7 +178,7 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
     size_t *start = form->order, *order = form->order + signing->most_choices + 1;
     start[0] = 0;
     for (size_t c = 0; c < n; c++) {
-        start[c + 1] = start[c] + fill_choice(signing, block, first + c, scratch + start[c]);
+        start[c + 1] = start[c] + fill_choice(signing, block, first + c, form, scratch + start[c]);
         size_t at = c;
         for (; at > 0; at--) {
             const size_t o = order[at - 1];
@@ -202,9 +203,8 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
 
 bool mdp_form_equal(const mdp_form *a, const mdp_form *b)
 {
-    if (a->n != b->n || memcmp(a->begin, b->begin, (a->n + 1) * sizeof *a->begin) != 0)
-        return false;
-    return memcmp(a->words, b->words, a->begin[a->n] * sizeof *a->words) == 0;
+    const size_t n = mdp_form_length(a);
+    return n == mdp_form_length(b) && memcmp(a->words, b->words, n * sizeof *a->words) == 0;
 }
 
 // ---- side by side -------------------------------------------------------------------------------
