@@ -60,7 +60,7 @@ static void fetch_ahead(const layers *l, size_t at)
     __builtin_prefetch(&model->choices[state[FAR]]);
     __builtin_prefetch(&model->offsets[model->choices[state[MIDDLE]]]);
     __builtin_prefetch(&model->next[first_of(model, state[NEAR])]);
-    __builtin_prefetch(&l->signing->mass[first_of(model, state[NEAR])]);
+    __builtin_prefetch(&l->signing->masses.row[first_of(model, state[NEAR])]);
 }
 
 // Settles what can be settled from below; *n_open is how many states are left.
@@ -128,7 +128,7 @@ static void core_free(psi_ctx *ctx, core *c)
     base_free(ctx, c->state);
     base_free(ctx, c->signing.class_);
     base_free(ctx, c->signing.kind);
-    base_free(ctx, c->signing.mass);
+    base_free(ctx, c->signing.masses.row);
     base_free(ctx, c->model.next);
     base_free(ctx, c->model.offsets);
     base_free(ctx, c->model.choices);
@@ -175,7 +175,7 @@ static void fill_core(const layers *l, size_t n_core, core *c)
             c->model.offsets[choice++] = entry;
             for (uint64_t i = model->offsets[d]; i < model->offsets[d + 1]; i++) {
                 const uint32_t b = l->settling.block[model->next[i]];
-                c->signing.mass[entry] = l->signing->mass[i];
+                c->signing.masses.row[entry] = l->signing->masses.row[i];
                 c->model.next[entry++] =
                     (int32_t)(b == MDP_OPEN ? l->number[model->next[i]] : c->known[b]);
             }
@@ -193,14 +193,14 @@ static psi_status core_new(layers *l, size_t n_core, core *c)
     psi_status status = PSI_OK;
     *c = (core){.signing = *l->signing};
     c->signing.model = &c->model;
-    c->signing.mass = NULL;
+    c->signing.masses.row = NULL;
     c->signing.kind = c->signing.class_ = NULL;
     c->signing.n_classes = 0;
     TRY(number_core(l, n_core, c));
     TRY(base_alloc(l->ctx, c->model.n_states + 1, sizeof *c->model.choices, &c->model.choices));
     TRY(base_alloc(l->ctx, c->model.n_choices + 1, sizeof *c->model.offsets, &c->model.offsets));
     TRY(base_alloc(l->ctx, c->model.n_transitions, sizeof *c->model.next, &c->model.next));
-    TRY(base_alloc(l->ctx, c->model.n_transitions, sizeof *c->signing.mass, &c->signing.mass));
+    TRY(base_alloc(l->ctx, c->model.n_transitions, sizeof(uint32_t), &c->signing.masses.row));
     TRY(base_alloc(l->ctx, c->model.n_choices, sizeof *c->signing.kind, &c->signing.kind));
     TRY(base_alloc(l->ctx, c->model.n_states, sizeof *c->signing.class_, &c->signing.class_));
     TRY(base_alloc(l->ctx, l->signing->n_classes, sizeof *c->dense, &c->dense));

@@ -25,6 +25,7 @@ static void refining_free(mdp_refining *r)
         base_free(r->ctx, shard->sig);
     }
     base_free(r->ctx, r->shards);
+    base_free(r->ctx, r->factor);
     base_free(r->ctx, r->source);
     base_free(r->ctx, r->sources);
     base_free(r->ctx, r->key);
@@ -70,12 +71,11 @@ static void sources_task(void *argument, int thread, int threads)
     for (size_t s = 0; s < r->n; s++) {
         for (uint64_t c = model->choices[s]; c < model->choices[s + 1]; c++) {
             const uint64_t last = model->offsets[c + 1];
-            const uint64_t u = mdp_kind_weight(r->signing, r->signing->kind[c]);
             for (uint64_t i = model->offsets[c]; i < last; i++) {
                 const size_t t = (size_t)model->next[i];
                 if (t < begin || t >= end) continue;
                 const uint64_t at = count[t]++;
-                r->source[at] = (mdp_source){mdp_times(u, r->signing->mass[i]), (uint32_t)s};
+                r->source[at] = (mdp_source){(uint32_t)s, r->signing->masses.row[i]};
             }
         }
     }
@@ -103,6 +103,7 @@ static psi_status refining_new(psi_ctx *ctx, mdp_signing *signing, mdp_refining 
     TRY(mdp_refining_take(r, n, sizeof *r->flag, &r->flag));
     TRY(mdp_refining_take(r, n + 1, sizeof *r->sources, &r->sources));
     TRY(mdp_refining_take(r, signing->model->n_transitions, sizeof *r->source, &r->source));
+    TRY(mdp_refining_take(r, signing->masses.n_rows, sizeof *r->factor, &r->factor));
     TRY(mdp_refining_take(r, n, sizeof *r->parent, &r->parent));
     TRY(mdp_refining_take(r, n, sizeof *r->key, &r->key));
     TRY(mdp_refining_take(r, n, sizeof *r->queue, &r->queue));
@@ -151,6 +152,9 @@ static psi_status settle(mdp_refining *r, mdp_stable *out)
     psi_status status = PSI_OK;
     const size_t share = r->signing->round_share;
     const size_t few_transitions = r->signing->model->n_transitions / share;
+    const mdp_masses *masses = &r->signing->masses;
+    for (size_t i = 0; i < masses->n_rows; i++)
+        r->factor[i] = mdp_times(mdp_kind_weight(r->signing, masses->kind[i]), masses->mass[i]);
     memset(r->flag, 1, r->n);
     r->sources[0] = 0;
     base_team_run(r->team, sources_task, r);

@@ -236,7 +236,7 @@ static void tell_sources(mdp_refining *r, mdp_shard *own, uint32_t s, uint32_t f
     own->reach += end - begin;
     for (uint64_t i = begin; i < end; i++) {
         const mdp_source *source = &r->source[i];
-        if (linear) add_to(&r->sig[source->state], mdp_times(source->factor, step), shared);
+        if (linear) add_to(&r->sig[source->state], mdp_times(r->factor[source->row], step), shared);
         __atomic_store_n(&r->flag[source->state], 1, __ATOMIC_RELAXED);
     }
 }

@@ -20,11 +20,11 @@ static uint64_t choice_sum(const mdp_signing *signing, const uint32_t *block, ui
     mdp_wide sum = mdp_block_weight(signing, UINT32_MAX);
     while (end - i > UNFOLDED) {
         for (const uint64_t stop = i + UNFOLDED; i < stop; i++)
-            sum += (mdp_wide)signing->mass[i] * mdp_block_weight(signing, block[next[i]]);
+            sum += (mdp_wide)mdp_mass(signing, i) * mdp_block_weight(signing, block[next[i]]);
         sum = mdp_fold(sum);
     }
     for (; i < end; i++)
-        sum += (mdp_wide)signing->mass[i] * mdp_block_weight(signing, block[next[i]]);
+        sum += (mdp_wide)mdp_mass(signing, i) * mdp_block_weight(signing, block[next[i]]);
     return mdp_fold(sum);
 }
 
@@ -135,7 +135,7 @@ static size_t fill_choice(const mdp_signing *signing, const uint32_t *block, uin
     for (uint64_t i = begin; i < end; i++) {
         const uint32_t to = block[model->next[i]];
         pair[2 * (i - begin)] = to == form->from ? form->to : to;
-        pair[2 * (i - begin) + 1] = signing->mass[i];
+        pair[2 * (i - begin) + 1] = mdp_mass(signing, i);
     }
     sort_pairs(pair, end - begin);
     size_t n = 0;
@@ -221,10 +221,10 @@ static bool same_choice(const mdp_signing *signing, const uint32_t *block, uint6
         const uint32_t to = block[next[i]];
         uint64_t difference = 0;
         for (uint64_t j = model->offsets[c]; j < end_c; j++)
-            if (block[next[j]] == to) difference = mdp_plus(difference, signing->mass[j]);
+            if (block[next[j]] == to) difference = mdp_plus(difference, mdp_mass(signing, j));
         for (uint64_t j = model->offsets[d]; j < end_d; j++) {
             if (block[next[j]] == to)
-                difference = mdp_plus(difference, MDP_PRIME - signing->mass[j]);
+                difference = mdp_plus(difference, MDP_PRIME - mdp_mass(signing, j));
         }
         if (difference != 0) return false;
     }

@@ -7,14 +7,14 @@
 #include <psifold/mdp.h>
 
 #include "mdp/intern.h"
+#include "mdp/masses.h"
 #include "mdp/rational.h"
 
 typedef struct mdp_signing {
     const psi_model *model;
-    uint64_t *mass; // (m) residues, or counts of 2^−52 with a tolerance
-    uint32_t *kind; // (C) equal for choices with equal action and rewards
-    uint32_t
-        *class_; // (S) equal for states with equal labels, state rewards and start block
+    mdp_masses masses; // residues, or counts of 2^−52 with a tolerance
+    uint32_t *kind;    // (C) equal for choices with equal action and rewards
+    uint32_t *class_;  // (S) equal for states with equal labels, state rewards and start block
     size_t n_classes;
     uint64_t cell;                     // width of a cell in counts; 0: exact
     bool distinct;                     // no state has two choices of one kind
@@ -61,6 +61,11 @@ static inline size_t mdp_form_length(const mdp_form *form)
 // choices distinct; a and b are scratch.
 bool mdp_same_signature(const mdp_signing *signing, const uint32_t *block, size_t s, size_t t,
                         mdp_form *a, mdp_form *b);
+
+static inline uint64_t mdp_mass(const mdp_signing *signing, uint64_t transition)
+{
+    return signing->masses.mass[signing->masses.row[transition]];
+}
 
 // Pseudo-random residues for blocks and kinds of choices.
 static inline uint64_t mdp_block_weight(const mdp_signing *signing, uint32_t block)
