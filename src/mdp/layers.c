@@ -53,7 +53,7 @@ static bool leads_to_itself(const psi_model *model, size_t s)
 // Asks early for what a signature is made of.
 static void fetch_ahead(const layers *l, size_t at)
 {
-    enum { FAR = 24, MIDDLE = 16, NEAR = 8 };
+    enum { FAR = 32, MIDDLE = 24, NEAR = 16, NEXT = 8 };
     const psi_model *model = l->model;
     const uint32_t *state = l->components->state + at;
     if (at + FAR >= l->n) return;
@@ -61,6 +61,9 @@ static void fetch_ahead(const layers *l, size_t at)
     __builtin_prefetch(&model->offsets[model->choices[state[MIDDLE]]]);
     __builtin_prefetch(&model->next[first_of(model, state[NEAR])]);
     __builtin_prefetch(&l->signing->masses.row[first_of(model, state[NEAR])]);
+    const uint64_t first = first_of(model, state[NEXT]), end = first_of(model, state[NEXT] + 1);
+    for (uint64_t i = first; i < end && i < first + 2; i++)
+        __builtin_prefetch(&l->settling.block[model->next[i]]);
 }
 
 // Settles what can be settled from below; *n_open is how many states are left.
@@ -76,11 +79,10 @@ static psi_status settle_bottom(layers *l, size_t *n_open)
         while (!components->last[i + n - 1]) n++;
         if (i / OFTEN != (i + n) / OFTEN) TRY(base_cancelled(l->ctx));
         fetch_ahead(l, i);
-        if (n == 1 && !leads_to_itself(l->model, list[0])) {
-            TRY(mdp_settle(&l->settling, list[0]));
-        } else {
+        if (n == 1) TRY(mdp_settle(&l->settling, list[0]));
+        const bool open = l->settling.block[list[0]] == MDP_OPEN;
+        if (open && (n > 1 || leads_to_itself(l->model, list[0])))
             TRY(mdp_settle_cycle(&l->settling, list, n));
-        }
         if (l->settling.block[list[0]] == MDP_OPEN) *n_open += n;
         i += n;
     }

@@ -26,9 +26,11 @@ typedef struct share {
     recent recent[RECENT];
     uint64_t begin, end; // transitions
     size_t n, room;
-    uint64_t *mass; // (room)
-    uint32_t *kind; // (room)
-    size_t before;  // rows of the threads before
+    uint64_t *mass;   // (room)
+    uint32_t *kind;   // (room)
+    size_t before;    // rows of the threads before
+    uint64_t *choice; // (room_choice) masses of the choice at hand
+    size_t room_choice;
 } share;
 
 typedef struct measuring {
@@ -61,31 +63,34 @@ done:
     return status;
 }
 
-// The masses of a choice as fractions whose sum is exactly 1: what they have to be multiplied by.
-static uint64_t scale_of(share *own, const double *probability, size_t n)
+// Fills in the masses of a choice: as fractions they are made to sum to exactly 1.
+static void measure(const measuring *m, share *own, const double *probability, size_t n,
+                    uint64_t *mass)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) sum = mdp_plus(sum, mdp_residue_of(&own->known, probability[i]));
-    return sum == 0 ? 1 : sum == 1 ? 1 : mdp_inverse(sum);
+    for (size_t i = 0; i < n; i++) {
+        mass[i] = m->residues ? mdp_residue_of(&own->known, probability[i])
+                              : (uint64_t)llrint(probability[i] * UNIT);
+        sum = mdp_plus(sum, m->residues ? mass[i] : 0);
+    }
+    if (sum <= 1) return;
+    const uint64_t scale = mdp_inverse(sum);
+    for (size_t i = 0; i < n; i++) mass[i] = mdp_times(mass[i], scale);
 }
 
 static psi_status measure_choice(measuring *m, share *own, uint64_t c)
 {
-    const uint64_t begin = m->model->offsets[c], end = m->model->offsets[c + 1];
-    const double *probability = m->model->probability;
-    const uint64_t scale = m->residues ? scale_of(own, probability + begin, end - begin) : 1;
-    for (uint64_t i = begin; i < end; i++) {
-        uint64_t mass;
-        if (!m->residues) {
-            mass = (uint64_t)llrint(probability[i] * UNIT);
-        } else {
-            mass = mdp_residue_of(&own->known, probability[i]);
-            if (scale != 1) mass = mdp_times(mass, scale);
-        }
-        const psi_status status = row_of(m->ctx, own, mass, m->kind[c], &m->out->row[i]);
-        if (status != PSI_OK) return status;
+    psi_status status = PSI_OK;
+    const uint64_t begin = m->model->offsets[c], n = m->model->offsets[c + 1] - begin;
+    if (n > own->room_choice) {
+        TRY(base_resize(m->ctx, 2 * n, sizeof *own->choice, &own->choice));
+        own->room_choice = 2 * n;
     }
-    return PSI_OK;
+    measure(m, own, m->model->probability + begin, n, own->choice);
+    for (uint64_t i = 0; i < n; i++)
+        TRY(row_of(m->ctx, own, own->choice[i], m->kind[c], &m->out->row[begin + i]));
+done:
+    return status;
 }
 
 static void measure_task(void *argument, int thread, int threads)
@@ -136,6 +141,7 @@ done:
     for (int t = 0; m.shares && t < threads; t++) {
         base_free(ctx, m.shares[t].mass);
         base_free(ctx, m.shares[t].kind);
+        base_free(ctx, m.shares[t].choice);
     }
     base_free(ctx, m.shares);
     if (status != PSI_OK) mdp_masses_free(ctx, out);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { SMALLEST = 1024 };
+enum { SMALLEST = 1024, LINE = 8, BLOCKS_PER_LINE = 4 };
 static const uint32_t OWN = UINT32_C(1) << 31; // beside a state
 
 psi_status mdp_settling_new(psi_ctx *ctx, const mdp_signing *signing, mdp_settling *out)
@@ -53,9 +53,40 @@ static uint64_t hash_of(const mdp_settling *settling, uint32_t class_, const mdp
     return hash & settling->signing->keep;
 }
 
-static size_t place_of(const mdp_settling *settling, uint32_t tag)
+// The last of the blocks that a state leads to, but for one; 0: none. False if one is open.
+static bool find_last(const mdp_settling *settling, uint32_t s, uint32_t but, uint32_t *last)
 {
-    return (size_t)(tag * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (settling->room - 1);
+    const psi_model *model = settling->signing->model;
+    const uint64_t end = model->offsets[model->choices[s + 1]];
+    *last = 0;
+    for (uint64_t i = model->offsets[model->choices[s]]; i < end; i++) {
+        const uint32_t b = settling->block[model->next[i]];
+        if (b == MDP_OPEN) return false;
+        if (b != but && b > *last) *last = b;
+    }
+    return true;
+}
+
+// Where a signature may be: first in the line of the last block it leads to, because states that
+// are looked at one after the other lead to blocks that were found one after the other; then, if
+// many lead to that block, at places by its hash.
+typedef struct places {
+    size_t line, at;
+    uint32_t tried;
+} places;
+
+static places places_of(const mdp_settling *settling, uint32_t last, uint32_t tag)
+{
+    const size_t line = ((size_t)last / BLOCKS_PER_LINE * LINE) & (settling->room - 1);
+    return (places){line, (size_t)(tag * UINT64_C(0x9E3779B97F4A7C15) >> 20), 0};
+}
+
+static mdp_seen *next_place(const mdp_settling *settling, places *p)
+{
+    const uint32_t tried = p->tried++;
+    if (tried < LINE) return &settling->seen[p->line + tried];
+    p->at += tried - LINE; // lines next to each other are full together: 1, 2, 3, … further
+    return &settling->seen[p->at & (settling->room - 1)];
 }
 
 static psi_status grow(mdp_settling *settling)
@@ -67,9 +98,13 @@ static psi_status grow(mdp_settling *settling)
     settling->room = 2 * n;
     for (size_t i = 0; i < n; i++) {
         if (old[i].state == 0) continue;
-        size_t at = place_of(settling, old[i].tag);
-        while (settling->seen[at].state != 0) at = (at + 1) & (settling->room - 1);
-        settling->seen[at] = old[i];
+        const uint32_t s = (old[i].state & ~OWN) - 1;
+        uint32_t last;
+        find_last(settling, s, old[i].state & OWN ? settling->block[s] : MDP_OWN, &last);
+        places p = places_of(settling, last, old[i].tag);
+        mdp_seen *place = next_place(settling, &p);
+        while (place->state != 0) place = next_place(settling, &p);
+        *place = old[i];
     }
     base_free(settling->ctx, old);
     return PSI_OK;
@@ -89,13 +124,14 @@ static bool is_seen(mdp_settling *settling, const mdp_seen *seen, uint32_t class
     return mdp_form_equal(&settling->form, &settling->other);
 }
 
-// Where a state of this class with the signature in form was seen, or where one may be put.
-static mdp_seen *look_up(mdp_settling *settling, uint32_t class_)
+// Where a state of this class with the signature in form, which leads to this block last, was seen,
+// or where one may be put.
+static mdp_seen *look_up(mdp_settling *settling, uint32_t class_, uint32_t last)
 {
     const uint32_t tag = (uint32_t)hash_of(settling, class_, &settling->form);
-    size_t at = place_of(settling, tag);
-    for (;; at = (at + 1) & (settling->room - 1)) {
-        mdp_seen *seen = &settling->seen[at];
+    places p = places_of(settling, last, tag);
+    for (;;) {
+        mdp_seen *seen = next_place(settling, &p);
         if (seen->state == 0) seen->tag = tag;
         if (seen->state == 0 || (seen->tag == tag && is_seen(settling, seen, class_))) return seen;
     }
@@ -116,20 +152,12 @@ static psi_status keep(mdp_settling *settling, mdp_seen *place, uint32_t s, uint
 
 // ---- one state ----------------------------------------------------------------------------------
 
-static bool is_ready(const mdp_settling *settling, uint32_t s)
-{
-    const psi_model *model = settling->signing->model;
-    const uint64_t end = model->offsets[model->choices[s + 1]];
-    for (uint64_t i = model->offsets[model->choices[s]]; i < end; i++)
-        if (settling->block[model->next[i]] == MDP_OPEN) return false;
-    return true;
-}
-
 psi_status mdp_settle(mdp_settling *settling, uint32_t s)
 {
-    if (!is_ready(settling, s)) return PSI_OK;
+    uint32_t last;
+    if (!find_last(settling, s, MDP_OWN, &last)) return PSI_OK;
     mdp_form_fill(settling->signing, settling->block, s, &settling->form);
-    mdp_seen *seen = look_up(settling, settling->signing->class_[s]);
+    mdp_seen *seen = look_up(settling, settling->signing->class_[s], last);
     settling->block[s] = block_of(settling, seen);
     if (settling->block[s] != MDP_OPEN) return PSI_OK;
     settling->block[s] = settling->n_blocks++;
@@ -138,8 +166,10 @@ psi_status mdp_settle(mdp_settling *settling, uint32_t s)
 
 psi_status mdp_settling_show(mdp_settling *settling, uint32_t s)
 {
+    uint32_t last;
+    find_last(settling, s, MDP_OWN, &last);
     mdp_form_fill(settling->signing, settling->block, s, &settling->form);
-    mdp_seen *seen = look_up(settling, settling->signing->class_[s]);
+    mdp_seen *seen = look_up(settling, settling->signing->class_[s], last);
     return seen->state == 0 ? keep(settling, seen, s, 0) : PSI_OK;
 }
 
@@ -150,19 +180,14 @@ static void set_all(mdp_settling *settling, const uint32_t *list, size_t n, uint
     for (size_t i = 0; i < n; i++) settling->block[list[i]] = block;
 }
 
-// The block outside that was found last among those that the cycle leads to; MDP_OWN: none. False
-// if one of them is open.
+// The last of the blocks that the cycle leads to; 0 also if there is none. False if one is open.
 static bool find_exit(const mdp_settling *settling, const uint32_t *list, size_t n, uint32_t *exit)
 {
-    const psi_model *model = settling->signing->model;
-    *exit = MDP_OWN;
+    *exit = 0;
     for (size_t k = 0; k < n; k++) {
-        const uint64_t end = model->offsets[model->choices[list[k] + 1]];
-        for (uint64_t i = model->offsets[model->choices[list[k]]]; i < end; i++) {
-            const uint32_t b = settling->block[model->next[i]];
-            if (b == MDP_OPEN) return false;
-            if (b != MDP_OWN && (*exit == MDP_OWN || b > *exit)) *exit = b;
-        }
+        uint32_t last;
+        if (!find_last(settling, list[k], MDP_OWN, &last)) return false;
+        if (last > *exit) *exit = last;
     }
     return true;
 }
@@ -186,11 +211,10 @@ static bool all_like_first(mdp_settling *settling, const uint32_t *list, size_t 
 // or to earlier ones.
 static bool is_exit(mdp_settling *settling, const uint32_t *list, size_t n, uint32_t exit)
 {
-    if (exit == MDP_OWN) return false;
     settling->form.to = exit;
     mdp_form_fill(settling->signing, settling->block, list[0], &settling->form);
     settling->form.to = MDP_OWN;
-    const mdp_seen *seen = look_up(settling, settling->signing->class_[list[0]]);
+    const mdp_seen *seen = look_up(settling, settling->signing->class_[list[0]], exit);
     return block_of(settling, seen) == exit && all_like_first(settling, list, n, exit);
 }
 
@@ -213,7 +237,9 @@ psi_status mdp_settle_cycle(mdp_settling *settling, const uint32_t *list, size_t
         set_all(settling, list, n, MDP_OPEN);
         return PSI_OK;
     }
-    mdp_seen *seen = look_up(settling, settling->signing->class_[list[0]]);
+    uint32_t last;
+    find_last(settling, list[0], MDP_OWN, &last);
+    mdp_seen *seen = look_up(settling, settling->signing->class_[list[0]], last);
     const uint32_t known = block_of(settling, seen);
     set_all(settling, list, n, known != MDP_OPEN ? known : settling->n_blocks++);
     if (known != MDP_OPEN) return PSI_OK;

@@ -125,6 +125,26 @@ static void sort_pairs(uint64_t *pair, size_t n)
     }
 }
 
+// The words of a choice with one or two transitions, which most have; returns how many.
+static size_t fill_short(const mdp_signing *signing, const uint32_t *block, uint64_t c,
+                         const mdp_form *form, uint64_t *words)
+{
+    const psi_model *model = signing->model;
+    const uint64_t begin = model->offsets[c], end = model->offsets[c + 1];
+    const uint32_t to = block[model->next[begin]], other = block[model->next[end - 1]];
+    const uint64_t a = to == form->from ? form->to : to;
+    const uint64_t b = other == form->from ? form->to : other;
+    const uint64_t mass = mdp_mass(signing, begin), rest = mdp_mass(signing, end - 1);
+    const bool two = a != b;
+    words[0] = signing->kind[c] | (uint64_t)(two ? 2 : 1) << 32;
+    words[1] = a < b ? a : b;
+    words[2] = two ? (a < b ? mass : rest) : end - begin == 1 ? mass : mdp_plus(mass, rest);
+    if (!two) return 3;
+    words[3] = a < b ? b : a;
+    words[4] = a < b ? rest : mass;
+    return 5;
+}
+
 // The words of one choice; returns how many.
 static size_t fill_choice(const mdp_signing *signing, const uint32_t *block, uint64_t c,
                           const mdp_form *form, uint64_t *words)
@@ -132,6 +152,8 @@ static size_t fill_choice(const mdp_signing *signing, const uint32_t *block, uin
     const psi_model *model = signing->model;
     const uint64_t begin = model->offsets[c], end = model->offsets[c + 1];
     uint64_t *pair = words + 1;
+    if (end - begin - 1 < 2 && signing->cell == 0)
+        return fill_short(signing, block, c, form, words);
     for (uint64_t i = begin; i < end; i++) {
         const uint32_t to = block[model->next[i]];
         pair[2 * (i - begin)] = to == form->from ? form->to : to;
@@ -179,15 +201,19 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
     start[0] = 0;
     for (size_t c = 0; c < n; c++) {
         start[c + 1] = start[c] + fill_choice(signing, block, first + c, form, scratch + start[c]);
-        size_t at = c;
-        for (; at > 0; at--) {
-            const size_t o = order[at - 1];
-            if (compare_words(scratch + start[o], start[o + 1] - start[o], scratch + start[c],
-                              start[c + 1] - start[c]) <= 0)
-                break;
-            order[at] = o;
+        size_t low = 0, high = c; // behind the last that is not larger
+        while (low < high) {
+            const size_t middle = (low + high) / 2, o = order[middle];
+            const bool larger = compare_words(scratch + start[o], start[o + 1] - start[o],
+                                              scratch + start[c], start[c + 1] - start[c]) > 0;
+            if (larger) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
         }
-        order[at] = c;
+        memmove(order + low + 1, order + low, (c - low) * sizeof *order);
+        order[low] = c;
     }
     for (size_t i = 0; i < n; i++) {
         const uint64_t *words = scratch + start[order[i]];
@@ -204,7 +230,10 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
 bool mdp_form_equal(const mdp_form *a, const mdp_form *b)
 {
     const size_t n = mdp_form_length(a);
-    return n == mdp_form_length(b) && memcmp(a->words, b->words, n * sizeof *a->words) == 0;
+    if (n != mdp_form_length(b)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (a->words[i] != b->words[i]) return false;
+    return true;
 }
 
 // ---- side by side -------------------------------------------------------------------------------
