@@ -2,9 +2,12 @@
 // dirty ones, and, once no hash splits a block any more, one comparison of all signatures in full.
 #include "mdp/partition_refinement.h"
 
+#include "base/checked.h"
 #include "mdp/refining.h"
 
 #include <string.h>
+
+enum { FAR = 32, NEAR = 16 }; // how many places ahead memory is asked for
 
 psi_status mdp_refining_take(mdp_refining *r, size_t count, size_t size, void *out)
 {
@@ -50,12 +53,14 @@ static void sources_task(void *argument, int thread, int threads)
 {
     mdp_refining *r = argument;
     const psi_model *model = r->signing->model;
+    const size_t far_end = model->n_transitions - base_min(model->n_transitions, FAR);
     size_t begin, end;
     base_slice(r->n, thread, threads, &begin, &end);
     uint64_t *count = r->sources + 1; // count[t]: first of target t, then one behind its last
     for (size_t t = begin; t < end; t++) count[t] = 0;
     for (size_t i = 0; i < model->n_transitions; i++) {
         const size_t t = (size_t)model->next[i];
+        if (i < far_end) __builtin_prefetch(&count[model->next[i + NEAR]], 1);
         if (t >= begin && t < end) count[t]++;
     }
     base_team_barrier(r->team);
@@ -73,6 +78,10 @@ static void sources_task(void *argument, int thread, int threads)
             const uint64_t last = model->offsets[c + 1];
             for (uint64_t i = model->offsets[c]; i < last; i++) {
                 const size_t t = (size_t)model->next[i];
+                if (i < far_end) {
+                    __builtin_prefetch(&count[model->next[i + FAR]], 1);
+                    __builtin_prefetch(&r->source[count[model->next[i + NEAR]]], 1);
+                }
                 if (t < begin || t >= end) continue;
                 const uint64_t at = count[t]++;
                 r->source[at] = (mdp_source){(uint32_t)s, r->signing->masses.row[i]};
@@ -122,17 +131,32 @@ done:
     return status;
 }
 
+// Asks early for the transitions of the states that those behind s will be compared with.
+static void fetch_ahead(const mdp_refining *r, const uint32_t *leader, size_t s)
+{
+    const psi_model *model = r->signing->model;
+    const uint32_t middle = leader[r->block[s + (FAR + NEAR) / 2]];
+    const uint32_t near = leader[r->block[s + NEAR]];
+    const uint64_t at = model->offsets[model->choices[near]];
+    __builtin_prefetch(&model->choices[leader[r->block[s + FAR]]]);
+    __builtin_prefetch(&model->offsets[model->choices[middle]]);
+    __builtin_prefetch(&model->next[at]);
+    __builtin_prefetch(&r->signing->masses.row[at]);
+}
+
 static void verify_task(void *argument, int thread, int threads)
 {
     mdp_refining *r = argument;
     mdp_shard *shard = &r->shards[thread];
+    const uint32_t *leader = r->scratch; // of every block
     size_t begin, end;
     base_slice(r->n, thread, threads, &begin, &end);
     shard->differs = false;
     for (size_t s = begin; s < end && !shard->differs; s++) {
-        const size_t leader = r->state[r->blocks[r->block[s]].begin];
-        shard->differs = leader != s && !mdp_same_signature(r->signing, r->block, s, leader,
-                                                            &shard->form, &shard->other);
+        if (s + FAR < end) fetch_ahead(r, leader, s);
+        const size_t other = leader[r->block[s]];
+        shard->differs = other != s && !mdp_same_signature(r->signing, r->block, s, other,
+                                                           &shard->form, &shard->other);
     }
 }
 
@@ -140,6 +164,7 @@ static void verify_task(void *argument, int thread, int threads)
 static psi_status verify(mdp_refining *r, bool *stable)
 {
     mdp_refining_list(r);
+    for (size_t b = 0; b < r->n_blocks; b++) r->scratch[b] = r->state[r->blocks[b].begin];
     base_team_run(r->team, verify_task, r);
     *stable = true;
     for (int t = 0; t < r->threads; t++) *stable = *stable && !r->shards[t].differs;
