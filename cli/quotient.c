@@ -41,6 +41,7 @@ static psi_status fill_result(cli_call *cli, const psi_model *model, const quoti
     TRY(cli_set(cli, "quotient_choices", json_integer((json_int_t)found->model->n_choices)));
     TRY(cli_set(cli, "quotient_transitions",
                 json_integer((json_int_t)found->model->n_transitions)));
+    TRY(cli_set(cli, "settled", json_integer((json_int_t)found->n_settled)));
     TRY(cli_set(cli, "passes", json_integer((json_int_t)found->n_passes)));
     TRY(cli_set(cli, "rounds", json_integer((json_int_t)found->n_rounds)));
     TRY(cli_set(cli, "comparisons", json_integer((json_int_t)found->n_verified)));
@@ -66,8 +67,8 @@ static void print_result(cli_call *cli, const char *path, const psi_model *model
     cli_print(cli, "  quotient        %s states, %s choices, %s transitions",
               cli_count(a, found->partition->n_blocks), cli_count(b, found->model->n_choices),
               cli_count(c, found->model->n_transitions));
-    cli_print(cli, "  refinements     %zu over all states, %zu over those that changed",
-              found->n_passes, found->n_rounds);
+    cli_print(cli, "  refinements     %zu passes, %zu rounds; %s states without any",
+              found->n_passes, found->n_rounds, cli_count(a, found->n_settled));
     if (call->tolerance > 0.0) {
         cli_print(cli, "  defect          %.3g (tolerance %g)", found->defect, call->tolerance);
     } else {

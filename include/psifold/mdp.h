@@ -433,10 +433,11 @@ PSI_API psi_quotient_options psi_quotient_defaults(void);
 typedef struct psi_quotient_result {
     psi_partition *partition; // blocks in order of their first states
     psi_model *model;         // over the blocks: the choices of each block's first state
-    size_t n_passes;          // over all states …
-    size_t n_rounds;          // … and over those whose successors were renamed
-    size_t n_verified;        // times all signatures were compared; above 1: hashes had collided
-    double defect;            // the largest difference of two numbers taken to be equal
+    size_t n_settled; // states off all cycles: looked up once; the others are refined, in passes …
+    size_t n_passes;  // … over all of them …
+    size_t n_rounds;  // … and in rounds over those whose successors were renamed
+    size_t n_verified; // times all signatures were compared; above 1: hashes had collided
+    double defect;     // the largest difference of two numbers taken to be equal
     double seconds;
     size_t bytes; // of memory, beside the model and the result
 } psi_quotient_result;

@@ -10,9 +10,7 @@
 
 #include <string.h>
 
-// All states are refined together if more than one in so many lies on a cycle with others: the core
-// is copied, and what is settled below it hardly makes up for that and for the search.
-enum { CYCLIC_SHARE = 8 };
+enum { OFTEN = 65536 }; // states between two looks at whether to stop
 
 // Known blocks form no cycles but those of a block with itself. A state that stays open leads to a
 // cycle of states that are not all of one block, and is in no known one: along the cycle, a known
@@ -69,7 +67,6 @@ static void fetch_ahead(const layers *l, size_t at)
 // Settles what can be settled from below; *n_open is how many states are left.
 static psi_status settle_bottom(layers *l, size_t *n_open)
 {
-    enum { OFTEN = 65536 };
     psi_status status = PSI_OK;
     const mdp_components *components = l->components;
     *n_open = 0;
@@ -243,6 +240,7 @@ static psi_status refine_core(layers *l, size_t n_core, mdp_stable *out)
     TRY(core_new(l, n_core, &c));
     TRY(mdp_refine_jointly(l->ctx, &c.signing, &stable));
     TRY(settle_core(l, &c, &stable, n_core));
+    out->n_settled = l->n - n_core;
     out->n_passes = stable.n_passes;
     out->n_rounds = stable.n_rounds;
     out->n_verified = stable.n_verified;
@@ -260,6 +258,7 @@ static psi_status settle_top(layers *l)
     psi_status status = PSI_OK;
     for (size_t i = 0; i < l->n; i++) {
         const uint32_t s = l->components->state[i];
+        if (i % OFTEN == 0) TRY(base_cancelled(l->ctx));
         fetch_ahead(l, i);
         if (l->settling.block[s] == MDP_OPEN) TRY(mdp_settle(&l->settling, s));
     }
@@ -278,6 +277,7 @@ static psi_status refine_layers(psi_ctx *ctx, mdp_signing *signing,
     TRY(mdp_settling_new(ctx, signing, &l.settling));
     TRY(settle_bottom(&l, &n_open));
     out->n_verified = 1;
+    out->n_settled = l.n;
     if (n_open > 0) {
         TRY(base_alloc(ctx, l.n, sizeof *l.number, &l.number));
         TRY(refine_core(&l, find_core(&l), out));
@@ -306,7 +306,7 @@ psi_status mdp_refine_partition(psi_ctx *ctx, mdp_signing *signing, mdp_stable *
     TRY(base_alloc(ctx, model->n_states + 1, sizeof *begin, &begin));
     for (size_t s = 0; s <= model->n_states; s++) begin[s] = first_of(model, s);
     const mdp_graph graph = {model->n_states, begin, model->next};
-    TRY(mdp_components_find(ctx, &graph, model->n_states / CYCLIC_SHARE, &components));
+    TRY(mdp_components_find(ctx, &graph, model->n_states / signing->cyclic_share, &components));
     if (components.complete) {
         TRY(refine_layers(ctx, signing, &components, out));
     } else {

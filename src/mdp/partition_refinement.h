@@ -7,6 +7,7 @@
 typedef struct mdp_stable {
     uint32_t *block; // (S) 0 … n_blocks−1, in no particular order
     size_t n_blocks;
+    size_t n_settled; // states that were looked up
     size_t n_passes, n_rounds, n_verified;
     size_t bytes; // the most that was allocated
 } mdp_stable;

@@ -292,6 +292,7 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
     if (signing.cell != 0) result->defect = find_defect(&f);
     result->model = f.out;
     f.out = NULL;
+    result->n_settled = stable.n_settled;
     result->n_passes = stable.n_passes;
     result->n_rounds = stable.n_rounds;
     result->n_verified = stable.n_verified;

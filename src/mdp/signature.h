@@ -23,6 +23,7 @@ typedef struct mdp_signing {
     uint64_t salt;                     // of the hash
     uint64_t keep;                     // bits of the hash that are kept
     size_t round_share;                // when lists are better than flags; tests take others
+    size_t cyclic_share;               // when all states are refined together; likewise
     size_t bytes;                      // allocated
 } mdp_signing;
 
