@@ -30,17 +30,6 @@ static uint64_t first_of(const psi_model *model, size_t s)
     return model->offsets[model->choices[s]];
 }
 
-// Is there a state that leads to no other? Nothing is known without one, but for rare cycles.
-static bool has_final(const psi_model *model)
-{
-    for (size_t s = 0; s < model->n_states; s++) {
-        uint64_t i = first_of(model, s);
-        while (i < first_of(model, s + 1) && (size_t)model->next[i] == s) i++;
-        if (i == first_of(model, s + 1)) return true;
-    }
-    return false;
-}
-
 static bool leads_to_itself(const psi_model *model, size_t s)
 {
     for (uint64_t i = first_of(model, s); i < first_of(model, s + 1); i++)
@@ -266,14 +255,12 @@ done:
     return status;
 }
 
-static psi_status refine_layers(psi_ctx *ctx, mdp_signing *signing,
-                                const mdp_components *components, mdp_stable *out)
+static psi_status refine_layers(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out)
 {
     psi_status status = PSI_OK;
     const psi_model *model = signing->model;
-    layers l = {.ctx = ctx, .signing = signing, .model = model, .components = components};
+    layers l = {ctx, signing, model, model->n_states, &signing->order, {0}, NULL};
     size_t n_open;
-    l.n = model->n_states;
     TRY(mdp_settling_new(ctx, signing, &l.settling));
     TRY(settle_bottom(&l, &n_open));
     out->n_verified = 1;
@@ -283,7 +270,7 @@ static psi_status refine_layers(psi_ctx *ctx, mdp_signing *signing,
         TRY(refine_core(&l, find_core(&l), out));
         TRY(settle_top(&l));
     }
-    out->bytes += mdp_settling_bytes(&l.settling) + components->bytes;
+    out->bytes += mdp_settling_bytes(&l.settling);
     out->block = l.settling.block;
     out->n_blocks = l.settling.n_blocks;
     l.settling.block = NULL;
@@ -295,28 +282,8 @@ done:
 
 psi_status mdp_refine_partition(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out)
 {
-    psi_status status = PSI_OK;
-    const psi_model *model = signing->model;
-    mdp_components components = {0};
-    uint64_t *begin = NULL;
     *out = (mdp_stable){0};
-    // with a tolerance all states are needed at once: what shares a cell depends on the other
-    // blocks
-    if (signing->cell != 0 || !has_final(model)) return mdp_refine_jointly(ctx, signing, out);
-    TRY(base_alloc(ctx, model->n_states + 1, sizeof *begin, &begin));
-    for (size_t s = 0; s <= model->n_states; s++) begin[s] = first_of(model, s);
-    const mdp_graph graph = {model->n_states, begin, model->next};
-    TRY(mdp_components_find(ctx, &graph, model->n_states / signing->cyclic_share, &components));
-    if (components.complete) {
-        TRY(refine_layers(ctx, signing, &components, out));
-    } else {
-        mdp_components_free(ctx, &components);
-        base_free(ctx, begin);
-        begin = NULL;
-        TRY(mdp_refine_jointly(ctx, signing, out));
-    }
-done:
-    mdp_components_free(ctx, &components);
-    base_free(ctx, begin);
-    return status;
+    if (signing->order.complete) return refine_layers(ctx, signing, out);
+    mdp_components_free(ctx, &signing->order);
+    return mdp_refine_jointly(ctx, signing, out);
 }

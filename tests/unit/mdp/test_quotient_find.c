@@ -272,7 +272,7 @@ static void test_ways(void **state)
             mdp_stable stable;
             assert_ok(ctx, mdp_signing_new(ctx, model, &options, &signing));
             signing.round_share = shares[i % 3];
-            signing.cyclic_share = 1;
+            assert_ok(ctx, mdp_signing_search(ctx, &signing, 1));
             for (int together = 0; together < 2; together++) {
                 if (together)
                     assert_ok(ctx, mdp_refine_jointly(ctx, &signing, &stable));
@@ -350,7 +350,7 @@ static void test_layers(void **state)
             psi_partition a = {.n_states = model->n_states}, b = a;
             bool equal;
             assert_ok(ctx, mdp_signing_new(ctx, model, &options, &signing));
-            signing.cyclic_share = 1;
+            assert_ok(ctx, mdp_signing_search(ctx, &signing, 1));
             assert_ok(ctx, mdp_refine_partition(ctx, &signing, &layered));
             assert_ok(ctx, mdp_refine_jointly(ctx, &signing, &together));
             assert_int_equal(layered.n_blocks, together.n_blocks);
@@ -529,8 +529,8 @@ static psi_status refine_in(psi_ctx *ctx, void *argument)
     const psi_quotient_options options = {0};
     psi_status status = mdp_signing_new(ctx, argument, &options, &signing);
     if (status != PSI_OK) return status;
-    signing.cyclic_share = 1;
-    status = mdp_refine_partition(ctx, &signing, &stable);
+    status = mdp_signing_search(ctx, &signing, 1);
+    if (status == PSI_OK) status = mdp_refine_partition(ctx, &signing, &stable);
     if (status == PSI_OK) base_free(ctx, stable.block);
     mdp_signing_free(ctx, &signing);
     return status;
