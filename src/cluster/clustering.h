@@ -45,6 +45,8 @@ uint64_t cluster_seed_of(const clustering_run *run, seed_purpose purpose, size_t
 void cluster_set_network_options(clustering_run *run, psi_net_kind kind);
 // The network whose features are looked at, from an earlier process or learnt now: run->trunk.
 psi_status cluster_learn_trunk(clustering_run *run);
+// The features of all observations, and heads on them: run->approximator.
+psi_status cluster_use_heads(clustering_run *run, psi_net_kind kind);
 bool cluster_is_polished(const clustering_run *run);
 
 // γ · min ‖F_i − F_j‖: the smallest distance of two latent states' successor features.

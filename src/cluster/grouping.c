@@ -4,15 +4,20 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/principal.h"
 #include "cluster/run.h"
 #include "cluster/seen.h"
+#include "cluster/settle.h"
 #include "cluster/successor.h"
 #include "cluster/verdict.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
+#define PROTOTYPE (getenv("PROTO") ? (size_t)atoi(getenv("PROTO")) : 64)
+#define KAPPA (getenv("KAPPA") ? atof(getenv("KAPPA")) : 10.0)
 enum { FEWEST_VISITS = 4 }; // of a distinct observation, on average, to be one of a table
 
 static psi_status after_grouping(void *user, const psi_cluster_step *step, size_t number,
@@ -125,6 +130,7 @@ static psi_status compare_vectors(clustering_run *run)
     psi_status status = PSI_OK;
     size_t width;
     TRY(copy_vectors(run, &width));
+    cluster_looks_standardise(&run->problem, width, run->vectors);
     TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
     TRY(group_looks(run));
 done:
@@ -149,6 +155,7 @@ static psi_status compare_features(clustering_run *run)
                              &features));
     run->vectors = features.full;
     features.full = NULL;
+    cluster_looks_standardise(&run->problem, features.d, run->vectors);
     TRY(cluster_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
     TRY(group_looks(run));
     run->result->has_trunk = true;
@@ -221,6 +228,56 @@ done:
     return status;
 }
 
+// Images by the features of a network: prototypes of observations that look alike are grouped by
+// evidence, then each observation is labelled by what it looks like and by its trajectory.
+static psi_status find_in_images(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    enum { PRINCIPAL = 32, MOST_TURNS = 12 };
+    psi_clustering *result = run->result;
+    by_evidence *found = &run->found;
+    const psi_cluster_options *options = run->options;
+    size_t width = PRINCIPAL;
+    cluster_looks tree = {0};
+    settle_summary summary;
+    const by_evidence_options how = {.max_refinements = options->max_refinements,
+                                     .max_latent_states = options->max_latent_states,
+                                     .watch = after_grouping,
+                                     .user = run};
+    TRY(cluster_use_heads(run, options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18
+                                                                          : PSI_NET_CNN));
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(cluster_principal_components(run->ctx, &run->problem,
+                                     cluster_network_features(&run->approximator), &width,
+                                     &run->vectors));
+    TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &tree));
+    TRY(cluster_looks_prototypes(run->ctx, &run->problem, &tree, PROTOTYPE, 1.0 / KAPPA,
+                                 &run->looks));
+    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
+    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
+                                   found));
+    cluster_phases_turn_to(&run->state.phases, PHASE_POLISHING);
+    const settle_options settling = {.rewards = &run->outcomes,
+                                     .max_turns = MOST_TURNS,
+                                     .max_latent_states = options->max_latent_states,
+                                     .seed = cluster_seed_of(run, SEED_POLISH, 0)};
+    TRY(cluster_settle(run->ctx, &run->problem, &run->approximator, &settling, found->labels,
+                       found->confidence, &found->n_latent, &summary));
+    found->smoothed = (double)summary.changed / (double)run->problem.n_states;
+    found->converged = summary.settled;
+    result->labels = found->labels;
+    result->n_latent = found->n_latent;
+    result->has_terminal = run->problem.has_terminal;
+    result->stable = summary.settled;
+    cluster_phases_turn_to(&run->state.phases, PHASE_HIDDEN);
+    status = cluster_judge_labels(run->ctx, &run->problem, &tree, result);
+    result->labels = NULL; // still in found
+done:
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    cluster_looks_free(run->ctx, &tree);
+    return status;
+}
+
 // Tables and vectors. Features of images mix latent states too much for their cells to be compared.
 psi_status cluster_find_by_evidence(clustering_run *run)
 {
@@ -238,12 +295,10 @@ psi_status cluster_find_by_evidence(clustering_run *run)
         TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
         if (run->inputs.is_image) {
-            cluster_inputs_free(run->ctx, &run->inputs);
-            run->inputs = (cluster_inputs){0};
-            status = cluster_find_by_successor_features(run);
-            goto done;
+            TRY(find_in_images(run));
+        } else {
+            TRY(find_in_vectors(run));
         }
-        TRY(find_in_vectors(run));
     } else {
         TRY(group_looks(run));
     }

@@ -82,7 +82,7 @@ done:
 }
 
 // Features that are learnt once, and heads on them.
-static psi_status use_heads(clustering_run *run, psi_net_kind kind)
+psi_status cluster_use_heads(clustering_run *run, psi_net_kind kind)
 {
     psi_status status = PSI_OK;
     cluster_set_network_options(run, kind);
@@ -143,7 +143,7 @@ static psi_status choose_approximator(clustering_run *run)
     const psi_net_kind net = kind == PSI_APPROXIMATOR_MLP   ? PSI_NET_MLP
                              : kind == PSI_APPROXIMATOR_CNN ? PSI_NET_CNN
                                                             : PSI_NET_RESNET18;
-    TRY(options->paper ? use_whole_networks(run, net) : use_heads(run, net));
+    TRY(options->paper ? use_whole_networks(run, net) : cluster_use_heads(run, net));
 done:
     return status;
 }
