@@ -4,24 +4,19 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "cluster/principal.h"
 #include "cluster/run.h"
 #include "cluster/seen.h"
-#include "cluster/settle.h"
 #include "cluster/successor.h"
 #include "cluster/verdict.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
-#define PROTOTYPE (getenv("PROTO") ? (size_t)atoi(getenv("PROTO")) : 64)
-#define KAPPA (getenv("KAPPA") ? atof(getenv("KAPPA")) : 10.0)
 enum { FEWEST_VISITS = 4 }; // of a distinct observation, on average, to be one of a table
 
-static psi_status after_grouping(void *user, const psi_cluster_step *step, size_t number,
-                                 size_t n_observations, const int32_t *labels)
+psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
+                                  size_t n_observations, const int32_t *labels)
 {
     psi_status status = PSI_OK;
     clustering_run *run = user;
@@ -105,7 +100,7 @@ static psi_status group_looks(clustering_run *run)
     const by_evidence_options how = {.max_refinements = options->max_refinements,
                                      .max_latent_states = options->max_latent_states,
                                      .smooth = options->smooth,
-                                     .watch = after_grouping,
+                                     .watch = cluster_after_grouping,
                                      .user = run};
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
@@ -228,57 +223,6 @@ done:
     return status;
 }
 
-// Images by the features of a network: prototypes of observations that look alike are grouped by
-// evidence, then each observation is labelled by what it looks like and by its trajectory.
-static psi_status find_in_images(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    enum { PRINCIPAL = 32, MOST_TURNS = 12 };
-    psi_clustering *result = run->result;
-    by_evidence *found = &run->found;
-    const psi_cluster_options *options = run->options;
-    size_t width = PRINCIPAL;
-    cluster_looks tree = {0};
-    settle_summary summary;
-    const by_evidence_options how = {.max_refinements = options->max_refinements,
-                                     .max_latent_states = options->max_latent_states,
-                                     .watch = after_grouping,
-                                     .user = run};
-    TRY(cluster_use_heads(run, options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18
-                                                                          : PSI_NET_CNN));
-    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_principal_components(run->ctx, &run->problem,
-                                     cluster_network_features(&run->approximator), &width,
-                                     &run->vectors));
-    TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &tree));
-    TRY(cluster_looks_prototypes(run->ctx, &run->problem, &tree, PROTOTYPE, 1.0 / KAPPA,
-                                 &run->looks));
-    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
-    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
-                                   found));
-    cluster_phases_turn_to(&run->state.phases, PHASE_POLISHING);
-    const settle_options settling = {.rewards = &run->outcomes,
-                                     .max_turns = MOST_TURNS,
-                                     .max_latent_states = options->max_latent_states,
-                                     .seed = cluster_seed_of(run, SEED_POLISH, 0)};
-    TRY(cluster_settle(run->ctx, &run->problem, &run->approximator, &settling, found->labels,
-                       found->confidence, &found->n_latent, &summary));
-    found->smoothed = (double)summary.changed / (double)run->problem.n_states;
-    found->converged = summary.settled;
-    result->labels = found->labels;
-    result->n_latent = found->n_latent;
-    result->has_terminal = run->problem.has_terminal;
-    result->stable = summary.settled;
-    cluster_phases_turn_to(&run->state.phases, PHASE_HIDDEN);
-    status = cluster_judge_labels(run->ctx, &run->problem, &tree, result);
-    result->labels = NULL; // still in found
-done:
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
-    cluster_looks_free(run->ctx, &tree);
-    return status;
-}
-
-// Tables and vectors. Features of images mix latent states too much for their cells to be compared.
 psi_status cluster_find_by_evidence(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -295,7 +239,7 @@ psi_status cluster_find_by_evidence(clustering_run *run)
         TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
         if (run->inputs.is_image) {
-            TRY(find_in_images(run));
+            TRY(cluster_find_in_images(run));
         } else {
             TRY(find_in_vectors(run));
         }

@@ -361,10 +361,10 @@ static int32_t branch_of(const cluster_looks *looks, uint64_t row)
     return v;
 }
 
-size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
-                             uint64_t nearest[LOOKS_NEAREST])
+// Among the rows of a node.
+static size_t nearest_below(const cluster_looks *looks, int32_t v, const int32_t *labels,
+                            uint64_t row, uint64_t nearest[LOOKS_NEAREST])
 {
-    const int32_t v = branch_of(looks, row);
     const size_t width = looks->width;
     float distance[LOOKS_NEAREST];
     size_t n = 0;
@@ -384,6 +384,18 @@ size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, 
         nearest[at] = other;
     }
     return n;
+}
+
+size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+                             uint64_t nearest[LOOKS_NEAREST])
+{
+    return nearest_below(looks, branch_of(looks, row), labels, row, nearest);
+}
+
+size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
+                                    uint64_t nearest[LOOKS_NEAREST])
+{
+    return nearest_below(looks, 0, NULL, row, nearest);
 }
 
 size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,

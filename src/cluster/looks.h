@@ -56,6 +56,9 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uin
 enum { LOOKS_NEAREST = 9 };
 size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
                              uint64_t nearest[LOOKS_NEAREST]); // labels: none that is −1; or NULL
+// Among all rows, on whichever branch. O(n_states · width).
+size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
+                                    uint64_t nearest[LOOKS_NEAREST]);
 
 void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks);
 

@@ -7,10 +7,15 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TOP = 8, BLOCK = 4096 }; // classes that are kept of what the classifier says of a row
+
+// A label that trajectories are less sure of says nothing to those around it.
+static const double CLEAR = 0.9;
+
+// Labels have settled when no more of them move than may be misplaced in an exact partition.
+static const double SETTLED = 1e-4;
 
 typedef struct settling {
     psi_ctx *ctx;
@@ -59,8 +64,37 @@ static void keep_top(const float *p, const double *log_prior, size_t k, double m
     for (; kept < TOP; kept++) top[kept] = -1;
 }
 
+// The share of held-out states (of all, if none are) that the classifier calls by another name than
+// their label: as often it is wrong however sure it is. One more is counted than was seen.
+static psi_status measure_mistakes(settling *run, const cluster_fit *classifier, float *p,
+                                   double *share)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t k = run->n_latent, transitions = problem->data->n_transitions;
+    uint64_t rows[BLOCK];
+    double wrong = 1.0, asked = 1.0;
+    for (size_t t = 0; t < transitions;) {
+        size_t n = 0;
+        for (; t < transitions && n < BLOCK; t++) {
+            if (run->labels[problem->row[t]] < 0) continue;
+            if (problem->held_out[t] || problem->n_held_out == 0) rows[n++] = problem->row[t];
+        }
+        TRY(run->approximator->predict(run->approximator->self, run->ctx, classifier, rows, n, p));
+        for (size_t i = 0; i < n; i++) {
+            size_t best = 0;
+            for (size_t c = 1; c < k; c++) best = p[i * k + c] > p[i * k + best] ? c : best;
+            wrong += run->labels[rows[i]] != (int32_t)best;
+        }
+        asked += (double)n;
+    }
+    *share = wrong / asked;
+done:
+    return status;
+}
+
 static psi_status predict(settling *run, const cluster_fit *classifier, const double *log_prior,
-                          double mistaken, float *p, double *wrong)
+                          double mistaken, float *p)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
@@ -78,7 +112,6 @@ static psi_status predict(settling *run, const cluster_fit *classifier, const do
         TRY(base_progress_at(&progress, begin + n));
     }
     base_progress_end(&progress, problem->n_states);
-    (void)wrong;
 done:
     return status;
 }
@@ -91,23 +124,22 @@ static psi_status look(settling *run)
     const size_t k = run->n_latent;
     cluster_fit *classifier = NULL;
     float *p = NULL;
-    double *log_prior = NULL, lowest = 0.0;
-    const double mistaken = getenv("MIS") ? atof(getenv("MIS")) : 1e-2;
+    double *log_prior = NULL, mistaken;
     TRY(base_alloc(run->ctx, BLOCK, k * sizeof *p, &p));
     TRY(base_alloc_zero(run->ctx, k, sizeof *log_prior, &log_prior));
     TRY(cluster_fit_states(run->ctx, problem, run->approximator, run->labels, k,
                            run->options->seed + run->summary->turns, part(run, "learning"),
                            &classifier));
+    TRY(measure_mistakes(run, classifier, p, &mistaken));
     for (size_t i = 0; i < problem->n_states; i++) {
         const int32_t label = run->labels[problem->states[i]];
         if (label >= 0) log_prior[label] += 1.0;
     }
     for (size_t c = 0; c < k; c++) {
         log_prior[c] = log((log_prior[c] + 1.0) / (double)(problem->n_states + k));
-        lowest = fmin(lowest, log_prior[c]);
     }
-    run->absent = (float)(log(mistaken / (double)k) + log((double)k));
-    TRY(predict(run, classifier, log_prior, mistaken, p, NULL));
+    run->absent = (float)log(mistaken); // p = mistaken/K of a class whose share is 1/K
+    TRY(predict(run, classifier, log_prior, mistaken, p));
 done:
     run->approximator->fit_free(run->approximator->self, run->ctx, classifier);
     base_free(run->ctx, log_prior);
@@ -198,20 +230,12 @@ psi_status cluster_settle(psi_ctx *ctx, const cluster_problem *problem,
         size_t moved = 0, joined;
         TRY(base_cancelled(ctx));
         TRY(look(&run));
-        TRY(smooth(&run, 0.9, now));
+        TRY(smooth(&run, CLEAR, now));
         for (size_t i = 0; i < n; i++) moved += now[i] != labels[i];
         memcpy(labels, now, n * sizeof *labels);
         TRY(join(&run, &joined));
         summary->turns++;
-        summary->settled = joined == 0 && 10000 * moved <= problem->n_states;
-        if (getenv("DBG")) {
-            psi_purity pu;
-            if (problem->data->latent_states) {
-                TRY(psi_purity_of(ctx, problem->data, labels, run.n_latent, &pu));
-                fprintf(stderr, "turn %zu: moved %zu joined %zu -> %zu; acc %.5f ignored %.5f off %.6f\n", summary->turns, moved,
-                        joined, run.n_latent, pu.accuracy, pu.ignored, pu.off_diagonal);
-            }
-        }
+        summary->settled = joined == 0 && (double)moved <= SETTLED * (double)problem->n_states;
     }
     TRY(look(&run));
     TRY(smooth(&run, 0.0, now));

@@ -136,7 +136,8 @@ static void cut(search *run, bool first)
             value = -HUGE_VAL;
         }
         value -= naming;
-        if (!first && run->forest->looks && run->forest->impurity == 0.0 && (leaf || run->mixed[v]) && live > 1) {
+        if (!first && run->forest->looks && run->forest->impurity == 0.0 &&
+            (leaf || run->mixed[v]) && live > 1) {
             const blend_row row = row_of(run, v);
             const double blend =
                 evidence_blend(run->blend, &run->groups, &row, run->groups.n, value + M_LN2);

@@ -184,8 +184,8 @@ static double fit_mean(const evidence_groups *groups, size_t g, size_t node, boo
            evidence_of_mean(others_p, others_q, v);
 }
 
-// A node's law is drawn from Dirichlet(κ · the group's), and the group's is known as well as so many
-// draws tell it: what both uncertainties leave is worth κ · draws/(κ + draws) draws.
+// A node's law is drawn from Dirichlet(κ · the group's), and the group's is known as well as so
+// many draws tell it: what both uncertainties leave is worth κ · draws/(κ + draws) draws.
 static double evidence_scale(const evidence_groups *groups, double draws)
 {
     return 1.0 / (1.0 + groups->impurity * draws);
