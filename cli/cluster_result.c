@@ -74,14 +74,7 @@ void cli_print_clustering(cli_call *cli, const char *output, const psi_clusterin
             cli_print(cli, "    … and %zu more (--json has them)", found->n_doubts - MOST_ADVICE);
         }
     } else {
-        cli_print(cli, "  %s",
-                  !found->judged
-                      ? "the paper's schedule: whether anything is left to tell apart was not "
-                        "asked"
-                  : found->hot    ? "something in the observations still predicts more than "
-                                    "the latent states do: there may be more of them"
-                  : found->stable ? "found twice, with nothing left to tell apart"
-                                  : "nothing left to tell apart, but found only once");
+        cli_print(cli, "  how sure that is was not asked (it is with --method evidence)");
     }
     cli_print(cli, "  ignored         %.3f %% of the states", 100.0 * found->ignored);
     if (isfinite(found->accuracy)) {
@@ -112,9 +105,6 @@ psi_status cli_set_clustering(cli_call *cli, const psi_clustering *found, double
     TRY(cli_set(cli, "undetermined", doubts_json(found, false)));
     TRY(cli_set(cli, "advice", doubts_json(found, true)));
     TRY(cli_set(cli, "converged", json_boolean(found->converged)));
-    TRY(cli_set(cli, "stable", json_boolean(found->stable)));
-    TRY(cli_set(cli, "hot", found->judged ? json_boolean(found->hot) : json_null()));
-    TRY(cli_set(cli, "split_gain", base_json_real(found->split_gain)));
     TRY(cli_set(cli, "approximator", json_string(found->approximator)));
     TRY(cli_set(cli, "ignored_fraction", base_json_real(found->ignored)));
     TRY(cli_set(cli, "refinements", steps_json(found)));

@@ -89,10 +89,8 @@ typedef struct psi_cluster_options {
     double epsilon_reward;    // 0: half of the smallest difference of two rewards
     double epsilon_sf;        // 0: .75 of the gap, at most .5, at every refinement
     double filter;            // share of the states below which a cluster is spurious
-    size_t max_refinements;   // in one go
-    size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
+    size_t max_refinements;
     size_t max_latent_states; // PSI_ELIMIT beyond
-    size_t subset;            // refinements look at about so many states, the last at all; 0: all
     size_t hidden;            // units of each of the perceptron's two layers; 0: 512, and 128 where
                               // it only has to tell labels apart
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
@@ -115,7 +113,7 @@ PSI_API const psi_option_table *psi_cluster_option_table(void); // of what can b
 
 // The paper's schedule with the constants of its table 1: at every refinement the whole network is
 // trained for so many epochs at a constant learning rate, with cross-entropy alone; clusters are
-// only ever split, by successor features alone; no smoothing, one round, no judgement at the end.
+// only ever split, by successor features alone; no smoothing, no verdict at the end.
 // `task` is "column-world" or "combination-lock" (PSI_EUSAGE otherwise). The paper does not say
 // what gamma was: 0.7 and 0.6 are where its epsilons tell neighbours apart with room to spare. One
 // episode in ten is held out all the same.
@@ -206,13 +204,8 @@ typedef struct psi_clustering {
     psi_cluster_step *steps; // (n_steps)
     size_t n_phases;
     psi_cluster_phase *phases; // (n_phases) in the order in which they begin
-    size_t rounds;
     bool converged;    // the last two clusterings are equal
-    bool stable;       // a second round found the same latent states
-    bool judged;       // whether anything is still hidden was asked (not in the paper's schedule)
-    double split_gain; // nats per step by which direct predictions still beat the model's
-    bool hot;          // … more than chance: the latent states hide something
-    bool has_heads;    // … of every refinement are in the run folder
+    bool has_heads;    // heads of every refinement are in the run folder
     bool has_trunk;    // features were learnt: the network behind them is in the run folder
     double ignored;    // share of the states, at the end
     double smoothed;   // share of the states whose label smoothing changed

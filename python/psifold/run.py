@@ -51,9 +51,7 @@ class ClusterOptions(TypedDict, total=False):
     epsilon_sf: float
     filter: float
     max_refinements: int
-    max_rounds: int
     max_latent_states: int
-    subset: int
     hidden: int
     trunk_steps: int
     head_steps: int

@@ -1,5 +1,5 @@
 // What a run has to remember between two refinements, and how it survives in the run folder. All
-// else follows from it: random streams are named by seed, purpose, round and refinement, and
+// else follows from it: random streams are named by seed, purpose and refinement, and
 // features are computed again from the trunk.
 //
 //   checkpoint/state.npz                    the numbers of run_state; replaced in one step, and
@@ -15,36 +15,17 @@
 #define PSI_CLUSTER_CHECKPOINT_H
 
 #include "cluster/folder.h"
-#include "cluster/judge.h"
 #include "cluster/phases.h"
 #include "cluster/refine.h"
 
-// What a round has found.
-typedef struct round_result {
-    int32_t *labels; // (n_rows)
-    size_t n_latent;
-    split_test test;
-    bool misfit;     // states that were in no cluster fit nowhere: one is too rare for the filter
-    double smoothed; // share of the states whose label was changed
-    bool converged;
-} round_result;
-
 typedef struct run_state {
-    size_t round;         // the one under way, from 0
-    size_t hidden_rounds; // those before it that hid something, twice if it was rare: each halves
-                          // the filter
-    bool stable;           // a second round found the same latent states
-    refinement refinement; // as refined, not polished
-    round_result best;     // of the rounds that have ended; labels are NULL before
+    refinement refinement; // by successor features
     cluster_phases phases; // up to date whenever the state is kept
 } run_state;
 
-// After a refinement, or after a round.
 psi_status cluster_checkpoint_refinement(psi_run *run, const cluster_problem *problem,
                                          const cluster_approximator *approximator,
                                          const run_state *state);
-psi_status cluster_checkpoint_round(psi_run *run, const cluster_problem *problem,
-                                    const run_state *state);
 
 // The state as it was kept; untouched if nothing was. Every file is hostile input: PSI_EFORMAT or
 // PSI_EDATA with its name. Passes are those that were kept: what this process has repeated to get

@@ -88,8 +88,8 @@ static bool has_phase(const clustering_run *run, cluster_phase phase)
     case PHASE_LEARNING:
     case PHASE_FEATURES:
         return (run->trunk && run->approximator.self && !options->paper) || run->result->has_trunk;
-    case PHASE_POLISHING: return run->approximator.self && cluster_is_polished(run);
-    case PHASE_HIDDEN: return run->result->judged && !run->result->confidence;
+    case PHASE_LABELS:
+    case PHASE_JUDGING: return run->approximator.self && run->result->confidence;
     case PHASE_REPRESENTATION: return run->result->representation != NULL;
     case PHASE_HEADS: return run->result->has_heads;
     default: return true;
@@ -124,7 +124,6 @@ static void run_free(clustering_run *run)
 {
     psi_ctx *ctx = run->ctx;
     cluster_forget_looks(run);
-    base_free(ctx, run->state.best.labels);
     cluster_refinement_free(ctx, &run->approximator, &run->state.refinement);
     if (run->approximator.self) run->approximator.free(run->approximator.self, ctx);
     psi_net_free(ctx, run->trunk);

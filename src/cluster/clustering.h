@@ -47,7 +47,6 @@ void cluster_set_network_options(clustering_run *run, psi_net_kind kind);
 psi_status cluster_learn_trunk(clustering_run *run);
 // The features of all observations, and heads on them: run->approximator.
 psi_status cluster_use_heads(clustering_run *run, psi_net_kind kind);
-bool cluster_is_polished(const clustering_run *run);
 
 // γ · min ‖F_i − F_j‖: the smallest distance of two latent states' successor features.
 psi_status cluster_find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, double *gap);

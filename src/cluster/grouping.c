@@ -264,10 +264,6 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     result->ignored = (double)ignored / (double)run->problem.n_states;
     result->smoothed = found->smoothed;
     result->converged = found->converged;
-    result->stable = result->verdict == PSI_VERDICT_CERTAIN;
-    result->hot = result->past > 0.0;
-    result->judged = true;
-    result->rounds = 1;
     result->approximator = table ? "table" : psi_net_kind_name(run->network.kind);
     result->gamma = run->options->gamma;
     TRY(cluster_find_gap(run->ctx, result->model, result->gamma, &result->gap));

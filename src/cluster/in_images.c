@@ -35,7 +35,7 @@ static psi_status group_prototypes(clustering_run *run, const cluster_looks *tre
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
     TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
                                    found));
-    cluster_phases_turn_to(&run->state.phases, PHASE_POLISHING);
+    cluster_phases_turn_to(&run->state.phases, PHASE_LABELS);
     const settle_options settling = {.rewards = &run->outcomes,
                                      .max_turns = options->smooth ? MOST_TURNS : 0,
                                      .max_latent_states = options->max_latent_states,
@@ -69,8 +69,8 @@ static psi_status judge(clustering_run *run, const cluster_looks *tree)
     result->confidence = run->found.confidence;
     result->n_latent = run->found.n_latent;
     result->has_terminal = run->problem.has_terminal;
-    result->stable = run->found.converged;
-    cluster_phases_turn_to(&run->state.phases, PHASE_HIDDEN);
+    result->converged = run->found.converged;
+    cluster_phases_turn_to(&run->state.phases, PHASE_JUDGING);
     const psi_status status = cluster_judge_labels(run->ctx, &run->problem, tree, result);
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
     result->labels = NULL; // still in found

@@ -135,10 +135,8 @@ static psi_status compute(report_page *page)
                                        .error = (double)NAN,
                                        .zero_error = (double)NAN};
     const char *verdict = json_string_value(report_run_get(run, "result", "verdict"));
-    page->result.trusted = run->finished && (!verdict || strcmp(verdict, "certain") == 0) &&
-                           json_is_true(report_run_get(run, "result", "converged")) &&
-                           json_is_true(report_run_get(run, "result", "stable")) &&
-                           json_is_false(report_run_get(run, "result", "hot"));
+    page->result.trusted = run->finished && verdict && strcmp(verdict, "certain") == 0 &&
+                           json_is_true(report_run_get(run, "result", "converged"));
     page->result.trusted |= run->exact != NULL;
     TRY(measure_states(page));
     if (page->options->other_run) {

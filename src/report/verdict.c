@@ -33,31 +33,18 @@ static void put_sentence(report_text *html, const char *sentence)
     report_put(html, ".");
 }
 
-// Runs from before there were verdicts say whether anything was hidden and whether two rounds
-// agree.
-static void put_older(report_page *page)
+// Runs by successor features do not ask how sure they are.
+static void put_not_asked(report_page *page)
 {
-    const report_run *run = page->run;
     report_text *html = &page->html;
-    if (json_is_true(report_run_get(run, "result", "hot"))) {
-        open_box(html, "bad", "Not the whole truth yet");
-        report_put(html, "something in the observations still predicts more than the latent states "
-                         "do. There may be more of them.");
-    } else if (!json_is_true(report_run_get(run, "result", "converged"))) {
+    if (!json_is_true(report_run_get(page->run, "result", "converged"))) {
         open_box(html, "bad", "Did not converge");
         report_put(html, "the last two refinements differ. More refinements or more data may "
                          "help.");
-    } else if (!json_is_boolean(report_run_get(run, "result", "hot"))) {
+    } else {
         open_box(html, "warn", "Not judged");
         report_put(html, "the run came to an end, but it did not ask whether anything is left to "
                          "tell apart.");
-    } else if (!page->result.trusted) {
-        open_box(html, "warn", "Found only once");
-        report_put(html, "nothing is left to tell apart, but no second round confirmed it.");
-    } else {
-        open_box(html, "good", "Confirmed");
-        report_put(html, "two rounds found the same latent states, and nothing in the observations "
-                         "predicts more than they do.");
     }
 }
 
@@ -149,7 +136,7 @@ void report_page_verdict(report_page *page)
         open_box(html, found->look, found->title);
         put_sentence(html, sentence);
     } else {
-        put_older(page);
+        put_not_asked(page);
     }
     report_put(html, "</p>");
     if (run->finished) put_advice(page);

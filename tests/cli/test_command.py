@@ -233,7 +233,7 @@ class Command(unittest.TestCase):
             return self.path / name
 
         quick = ("--trunk-steps", 50, "--head-steps", 50, "--representation-steps", 50, "--hidden",
-                 16, "--max-rounds", 1, "--max-refinements", 4)
+                 16, "--max-refinements", 4)
         for kind in ("table", "mlp"):
             folder = self.path / kind
             options = ("-o", folder, "--approximator", kind, "--replace", *quick)
@@ -272,7 +272,7 @@ class Command(unittest.TestCase):
         run_folder = self.path / "run"
         found = json.loads(self.succeed("cluster", data, "-o", run_folder, "--json").stdout)
         self.assertEqual(found["latent_states"], 4)
-        self.assertTrue(found["converged"] and found["stable"] and not found["hot"])
+        self.assertTrue(found["converged"])
         self.assertEqual([step["clusters"] for step in found["refinements"]], [3, 4, 4])
         for key in ("epsilon_reward", "epsilon_sf", "gamma", "seconds", "certificate"):
             self.assertIn(key, found)
@@ -292,8 +292,7 @@ class Command(unittest.TestCase):
                          [0, 0.9025, 0.95, 1])
         self.refuse(10, "table", "export", run_folder, "--onnx", self.path / "x.onnx")
         self.refuse(2, "exists already", "cluster", data, "-o", run_folder)
-        for option, value, sentence in (("--max-rounds", 0, "at least 1"),
-                                        ("--head-steps", 0, "at least 1"),
+        for option, value, sentence in (("--head-steps", 0, "at least 1"),
                                         ("--gamma", 1.5, "above 0 and below 1"),
                                         ("--filter", -0.1, "at least 0 and below 1"),
                                         ("--epsilon-sf", -1, "at least 0")):
@@ -306,7 +305,7 @@ class Command(unittest.TestCase):
         run_folder = self.path / "run"
         # one thread: two that wait for each other take minutes where others work, too
         quick = ["--trunk-steps", 150, "--head-steps", 80, "--representation-steps", 150,
-                 "--max-rounds", 1, "--hidden", 128, "--threads", 1]
+                 "--hidden", 128, "--threads", 1]
         self.succeed("cluster", data, "-o", run_folder, *quick)
         self.assertLessEqual({"manifest.json", "refinements.jsonl", "clusters.npy", "latent.npz",
                               "certificate.npz", "representation.safetensors"},

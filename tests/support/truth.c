@@ -107,7 +107,7 @@ psi_status test_truth_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *n
     found->approximator = psi_net_kind_name(psi_net_spec_of(found->representation)->kind);
     found->gamma = 0.5;
     found->epsilon_reward = found->epsilon_sf = 0.5;
-    found->converged = found->stable = true;
+    found->converged = true;
     TRY(test_truth_accuracy(ctx, data, found->representation, &found->accuracy));
     TRY(base_alloc(ctx, data->n_observations, sizeof *found->labels, &found->labels));
     memcpy(found->labels, data->latent_states, data->n_observations * sizeof *found->labels);

@@ -60,7 +60,7 @@ static void one_refinement_says_what_successor_features_may_differ_by(void **sta
     psi_cluster_options options = psi_cluster_defaults();
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.approximator = PSI_APPROXIMATOR_TABLE;
-    options.max_refinements = options.max_rounds = 1;
+    options.max_refinements = 1;
     options.epsilon_reward = 0.4;
     for (int given = 0; given < 2; given++) {
         psi_clustering *found;
@@ -91,7 +91,6 @@ static void the_same_seed_gives_the_same_labels(void **state)
     options.trunk_steps = 40;
     options.head_steps = 20;
     options.representation_steps = 50;
-    options.max_rounds = 1;
     psi_clustering *found[2];
     for (int i = 0; i < 2; i++) assert_ok(ctx, psi_cluster(ctx, data, &options, &found[i]));
     assert_int_equal(found[0]->n_latent, found[1]->n_latent);
@@ -102,51 +101,18 @@ static void the_same_seed_gives_the_same_labels(void **state)
     psi_ctx_free(ctx);
 }
 
-// Refinements that look at a third of the episodes find what those that look at all of them find;
-// the last of each round looks at all, and nobody is left out in the end.
-static void a_subset_is_enough_to_refine(void **state)
-{
-    (void)state;
-    psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = test_collect(ctx, "point-column-world", 600, 5, NULL);
-    psi_cluster_options options = psi_cluster_defaults();
-    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
-    options.hidden = 128;
-    options.trunk_steps = 600;
-    options.representation_steps = 50;
-    options.subset = data->n_transitions / 3 + 1;
-    psi_clustering *found;
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    test_assert_exact(ctx, data, found);
-    size_t whole = 0, part = 0;
-    const size_t all = found->steps[found->n_steps - 1].looked_at;
-    assert_in_range(all, data->n_transitions, data->n_observations);
-    for (size_t i = 0; i < found->n_steps; i++) {
-        const psi_cluster_step *step = &found->steps[i];
-        whole += step->looked_at == all;
-        part += 2 * step->looked_at < all;
-        assert_true(step->ignored >= 0.0 && step->ignored < 0.1);
-    }
-    assert_int_equal(whole, found->rounds);
-    assert_int_equal(whole + part, found->n_steps);
-    psi_clustering_free(ctx, found);
-    psi_trajectories_free(ctx, data);
-    psi_ctx_free(ctx);
-}
-
 // Without fine-tuning the representation is the features' network with new heads: nothing below
 // them moves, and what it says is what the heads say.
 static void heads_alone_are_a_representation(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = test_collect(ctx, "point-column-world", 200, 5, NULL);
+    psi_trajectories *data = test_collect(ctx, "point-column-world", 400, 5, NULL);
     psi_cluster_options options = psi_cluster_defaults();
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.hidden = 256;
-    options.trunk_steps = 300;
-    options.head_steps = 200;
-    options.max_rounds = 1;
+    options.trunk_steps = 1000;
+    options.head_steps = 400;
     options.fine_tune = false;
     psi_clustering *found;
     int32_t *labels;
@@ -279,7 +245,6 @@ static void a_run_folder_goes_out_and_in(void **state)
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.hidden = 64;
     options.trunk_steps = options.head_steps = options.representation_steps = 40;
-    options.max_rounds = 1;
     options.run = run;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
     assert_ok(ctx, psi_run_commit(run, "points", data, &options, found));
@@ -342,7 +307,6 @@ int main(void)
         cmocka_unit_test(a_chain_with_one_action_counts_down),
         cmocka_unit_test(data_that_cannot_be_clustered_say_why),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(a_subset_is_enough_to_refine),
         cmocka_unit_test(heads_alone_are_a_representation),
         cmocka_unit_test(one_refinement_says_what_successor_features_may_differ_by),
         cmocka_unit_test(the_same_seed_gives_the_same_labels),
