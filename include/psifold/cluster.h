@@ -77,18 +77,18 @@ typedef struct psi_run psi_run; // a run folder, see below
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
-    bool split;               // refine strictly inside the old clusters; false: cluster anew
-    bool fine_tune;           // at the end the whole network learns the labels; false: its heads
-    bool heads;               // keep heads of every refinement in the run folder
-    bool auxiliary;           // features learn more than rewards: actions and what comes next
-    bool dropout;             // heads learn from a random half of the features at a time
-    bool smooth;              // use what trajectories say about labels, beyond the paper
-    psi_norm norm;            // of successor features
-    psi_cache cache;          // precision of the features
-    double gamma;             // of successor features
-    double epsilon_reward;    // 0: half of the smallest difference of two rewards
-    double epsilon_sf;        // 0: .75 of the gap, at most .5, at every refinement
-    double filter;            // share of the states below which a cluster is spurious
+    bool split;            // refine strictly inside the old clusters; false: cluster anew
+    bool fine_tune;        // at the end the whole network learns the labels; false: its heads
+    bool heads;            // keep heads of every refinement in the run folder
+    bool auxiliary;        // features learn more than rewards: actions and what comes next
+    bool dropout;          // heads learn from a random half of the features at a time
+    bool smooth;           // use what trajectories say about labels, beyond the paper
+    psi_norm norm;         // of successor features
+    psi_cache cache;       // precision of the features
+    double gamma;          // of successor features
+    double epsilon_reward; // 0: half of the smallest difference of two rewards
+    double epsilon_sf;     // 0: .75 of the gap, at most .5, at every refinement
+    double filter;         // share of the states below which a cluster is spurious
     size_t max_refinements;
     size_t max_latent_states; // PSI_ELIMIT beyond
     size_t hidden;            // units of each of the perceptron's two layers; 0: 512, and 128 where
@@ -204,11 +204,11 @@ typedef struct psi_clustering {
     psi_cluster_step *steps; // (n_steps)
     size_t n_phases;
     psi_cluster_phase *phases; // (n_phases) in the order in which they begin
-    bool converged;    // the last two clusterings are equal
-    bool has_heads;    // heads of every refinement are in the run folder
-    bool has_trunk;    // features were learnt: the network behind them is in the run folder
-    double ignored;    // share of the states, at the end
-    double smoothed;   // share of the states whose label smoothing changed
+    bool converged;            // the last two clusterings are equal
+    bool has_heads;            // heads of every refinement are in the run folder
+    bool has_trunk;            // features were learnt: the network behind them is in the run folder
+    double ignored;            // share of the states, at the end
+    double smoothed;           // share of the states whose label smoothing changed
     psi_certificate *certificate; // on held-out episodes, of a model made from the others
 
     psi_verdict verdict;

@@ -51,8 +51,8 @@ psi_status cluster_use_heads(clustering_run *run, psi_net_kind kind);
 // γ · min ‖F_i − F_j‖: the smallest distance of two latent states' successor features.
 psi_status cluster_find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, double *gap);
 
-// A by_evidence_options watch, whose user is the run: after every refinement, what it found is kept,
-// and told.
+// A by_evidence_options watch, whose user is the run: after every refinement, what it found is
+// kept, and told.
 psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
                                   size_t n_observations, const int32_t *labels);
 // Images, whose labels go to run->found.

@@ -4,6 +4,7 @@
 // latent state's: from Dirichlet(κ · θ), worth κ draws.
 #include "cluster/clustering.h"
 
+#include "base/checked.h"
 #include "base/context.h"
 #include "cluster/principal.h"
 #include "cluster/settle.h"
@@ -11,7 +12,11 @@
 
 #include <string.h>
 
-enum { PRINCIPAL = 32, PROTOTYPE = 64, MOST_TURNS = 12 };
+enum { PRINCIPAL = 32, MOST_TURNS = 12 };
+
+// About so many prototypes, of no fewer observations than that: evidence joins what is too fine,
+// but cannot part what one prototype mixes.
+enum { PROTOTYPES = 4096, SMALLEST = 8 };
 
 // κ: few draws at first, which is coarse, and more as long as a latent state turns out to be
 // several. The coarsest partition that is consistent with itself is the answer.
@@ -30,8 +35,9 @@ static psi_status group_prototypes(clustering_run *run, const cluster_looks *tre
                                      .watch = cluster_after_grouping,
                                      .user = run};
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_looks_prototypes(run->ctx, &run->problem, tree, PROTOTYPE, 1.0 / kappa,
-                                 &run->looks));
+    TRY(cluster_looks_prototypes(run->ctx, &run->problem, tree,
+                                 base_max(run->problem.n_states / PROTOTYPES, SMALLEST),
+                                 1.0 / kappa, &run->looks));
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
     TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
                                    found));

@@ -31,7 +31,7 @@ typedef struct refinement {
     int32_t *parent;   // (max_latent_states + 2) the class of f_i that each cluster comes from
     uint64_t fits;     // so that every fit has its own seed
     bool converged;
-    size_t n_steps; // refinements so far
+    size_t n_steps;          // refinements so far
     psi_cluster_step *steps; // (n_steps)
 } refinement;
 

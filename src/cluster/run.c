@@ -210,11 +210,11 @@ static json_t *manifest_result(const psi_clustering *found)
         manifest_doubts(found), "latent_states", (json_int_t)found->n_latent, "has_terminal",
         found->has_terminal, "approximator", found->approximator, "converged", found->converged,
         "matching_condition", found->matching_condition, "ignored_fraction",
-        base_json_real(found->ignored),
-        "smoothed_fraction", base_json_real(found->smoothed), "gamma", base_json_real(found->gamma),
-        "epsilon_reward", base_json_real(found->epsilon_reward), "epsilon_sf",
-        base_json_real(found->epsilon_sf), "gap", base_json_real(found->gap),
-        "representation_accuracy", base_json_real(found->accuracy));
+        base_json_real(found->ignored), "smoothed_fraction", base_json_real(found->smoothed),
+        "gamma", base_json_real(found->gamma), "epsilon_reward",
+        base_json_real(found->epsilon_reward), "epsilon_sf", base_json_real(found->epsilon_sf),
+        "gap", base_json_real(found->gap), "representation_accuracy",
+        base_json_real(found->accuracy));
 }
 
 static json_t *manifest_certificate(const psi_certificate *certificate)

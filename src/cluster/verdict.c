@@ -193,11 +193,11 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
         }
     }
     TRY(ask_the_past(&run));
-    result->verdict = result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV
-                      : result->n_doubts > 0 || !result->converged ||
-                              result->doubtful > JUDGING_DOUBTFUL
-                          ? PSI_VERDICT_UNDETERMINED
-                          : PSI_VERDICT_CERTAIN;
+    result->verdict =
+        result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV
+        : result->n_doubts > 0 || !result->converged || result->doubtful > JUDGING_DOUBTFUL
+            ? PSI_VERDICT_UNDETERMINED
+            : PSI_VERDICT_CERTAIN;
 done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);

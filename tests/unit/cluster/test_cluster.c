@@ -107,12 +107,14 @@ static void heads_alone_are_a_representation(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = test_collect(ctx, "point-column-world", 400, 5, NULL);
+    psi_trajectories *data =
+        test_collect(ctx, "combination-lock", 80, 5,
+                     (const char *const[]){"dials", "2", "digits-per-dial", "3", "goal", "2,2",
+                                           "broken", "none", "digits", "drawn", NULL});
     psi_cluster_options options = psi_cluster_defaults();
-    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
-    options.hidden = 256;
-    options.trunk_steps = 1000;
-    options.head_steps = 400;
+    options.approximator = PSI_APPROXIMATOR_CNN;
+    options.trunk_steps = 300;
+    options.head_steps = 200;
     options.fine_tune = false;
     psi_clustering *found;
     int32_t *labels;
