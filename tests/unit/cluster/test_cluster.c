@@ -107,14 +107,12 @@ static void heads_alone_are_a_representation(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data =
-        test_collect(ctx, "combination-lock", 80, 5,
-                     (const char *const[]){"dials", "2", "digits-per-dial", "3", "goal", "2,2",
-                                           "broken", "none", "digits", "drawn", NULL});
+    psi_trajectories *data = test_collect(
+        ctx, "combination-lock", 40, 5,
+        (const char *const[]){"digits-per-dial", "5", "goal", "4,4,*", "digits", "drawn", NULL});
     psi_cluster_options options = psi_cluster_defaults();
     options.approximator = PSI_APPROXIMATOR_CNN;
-    options.trunk_steps = 300;
-    options.head_steps = 200;
+    options.trunk_steps = 500;
     options.fine_tune = false;
     psi_clustering *found;
     int32_t *labels;
