@@ -6,6 +6,8 @@
 
 #include "cluster/problem.h"
 
+#include <psifold/cluster.h>
+
 // What is to be learnt: f(state, action) → distribution over classes. One sample per entry.
 typedef struct cluster_samples {
     size_t n;
@@ -20,7 +22,7 @@ typedef struct cluster_samples {
 typedef struct cluster_fit cluster_fit;
 
 typedef struct cluster_approximator {
-    const char *name; // "table", "mlp", "cnn", "resnet18"
+    psi_approximator kind; // not auto
     void *self;
 
     // start (may be NULL) is an earlier fit to begin from; parent[k] is the class of it that class
@@ -39,6 +41,14 @@ typedef struct cluster_approximator {
                            size_t n_classes, cluster_fit **out);
     void (*free)(void *self, psi_ctx *ctx);
 } cluster_approximator;
+
+// The approximator that a network of this kind is.
+static inline psi_approximator cluster_kind_of(psi_net_kind kind)
+{
+    return kind == PSI_NET_MLP   ? PSI_APPROXIMATOR_MLP
+           : kind == PSI_NET_CNN ? PSI_APPROXIMATOR_CNN
+                                 : PSI_APPROXIMATOR_RESNET18;
+}
 
 // Counts per distinct observation: exact where observations repeat. PSI_ELIMIT if there are more
 // than max_distinct of them.

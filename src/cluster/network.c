@@ -402,7 +402,7 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
     state->options = options;
     TRY(cluster_features_new(ctx, problem, inputs, trunk, options->cache, &state->cache));
     TRY(base_alloc(ctx, PREDICT_ROWS, state->cache.d * sizeof(float), &state->block));
-    *out = (cluster_approximator){.name = psi_net_kind_name(options->kind),
+    *out = (cluster_approximator){.kind = cluster_kind_of(options->kind),
                                   .self = state,
                                   .fit = fit_head,
                                   .predict = predict,

@@ -192,7 +192,7 @@ psi_status cluster_paper_new(psi_ctx *ctx, const cluster_problem *problem, clust
         TRY(check_net(ctx, state, rewards, spec.n_actions, spec.n_classes));
         TRY(remember(ctx, state, rewards));
     }
-    *out = (cluster_approximator){.name = psi_net_kind_name(options->kind),
+    *out = (cluster_approximator){.kind = cluster_kind_of(options->kind),
                                   .self = state,
                                   .fit = fit_network,
                                   .predict = predict,

@@ -68,15 +68,14 @@ psi_status cluster_learn_trunk(clustering_run *run)
 {
     psi_status status = PSI_OK;
     cluster_phases *phases = &run->state.phases;
-    const psi_cluster_options *options = run->options;
-    if (options->run) TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
+    if (run->folder) TRY(cluster_checkpoint_load_trunk(run->folder, &run->trunk));
     if (run->trunk) goto done;
     cluster_phases_turn_to(phases, PHASE_LEARNING);
     TRY(cluster_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
                                   &run->trunk));
     cluster_phases_turn_to(phases, PHASE_REST);
-    if (options->run) TRY(cluster_checkpoint_save_phases(options->run, phases));
-    if (options->run) TRY(cluster_checkpoint_save_trunk(options->run, run->trunk));
+    if (run->folder) TRY(cluster_checkpoint_save_phases(run->folder, phases));
+    if (run->folder) TRY(cluster_checkpoint_save_trunk(run->folder, run->trunk));
 done:
     return status;
 }
@@ -107,11 +106,11 @@ static psi_status use_whole_networks(clustering_run *run, psi_net_kind kind)
                                  .learning_rate = options->learning_rate,
                                  .seed = cluster_seed_of(run, SEED_TRUNK, 0),
                                  .hidden = hidden_of(options)};
-    if (options->run) {
-        TRY(cluster_folder_path(options->run, ".", &run->fits));
+    if (run->folder) {
+        TRY(cluster_folder_path(run->folder, ".", &run->fits));
         run->paper.checkpoint = run->fits;
-        if (cluster_checkpoint_exists(options->run)) {
-            TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
+        if (cluster_checkpoint_exists(run->folder)) {
+            TRY(cluster_checkpoint_load_trunk(run->folder, &run->trunk));
         }
     }
     TRY(cluster_paper_new(run->ctx, &run->problem, &run->inputs, &run->paper, run->trunk,
@@ -156,10 +155,10 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
     clustering_run *run = user;
     const psi_cluster_options *options = run->options;
     cluster_phases_update(&run->state.phases);
-    if (options->run) {
+    if (run->folder) {
         const psi_net *rewards = number == 1 ? cluster_paper_net(&run->approximator) : NULL;
-        if (rewards) TRY(cluster_checkpoint_save_trunk(options->run, rewards));
-        TRY(cluster_checkpoint_refinement(options->run, &run->problem, &run->approximator,
+        if (rewards) TRY(cluster_checkpoint_save_trunk(run->folder, rewards));
+        TRY(cluster_checkpoint_refinement(run->folder, &run->problem, &run->approximator,
                                           &run->state));
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
@@ -182,7 +181,7 @@ done:
 
 bool cluster_is_polished(const clustering_run *run)
 {
-    return run->options->smooth && strcmp(run->approximator.name, "table") != 0;
+    return run->options->smooth && run->approximator.kind != PSI_APPROXIMATOR_TABLE;
 }
 
 // Every how manieth episode refinements look at. What is hidden may be too rare for so few: where
@@ -191,7 +190,7 @@ bool cluster_is_polished(const clustering_run *run)
 static size_t stride_of(const clustering_run *run)
 {
     const size_t subset = run->options->subset, n = run->problem.n_states;
-    if (subset == 0 || run->options->split || strcmp(run->approximator.name, "table") == 0)
+    if (subset == 0 || run->options->split || run->approximator.kind == PSI_APPROXIMATOR_TABLE)
         return 1;
     const size_t stride = (n + subset - 1) / subset;
     return base_max(stride >> base_min(run->state.hidden_rounds, 63), 1);
@@ -282,7 +281,7 @@ static psi_status find_latent_states(clustering_run *run)
     run_state *state = &run->state;
     round_result *best = &state->best;
     int32_t *parent = NULL;
-    const bool exact = strcmp(run->approximator.name, "table") == 0;
+    const bool exact = run->approximator.kind == PSI_APPROXIMATOR_TABLE;
     TRY(base_alloc(run->ctx, run->options->max_latent_states + 2, sizeof *parent, &parent));
     while (state->round < run->options->max_rounds && !state->stable) {
         double agreement = 0.0;
@@ -310,8 +309,8 @@ static psi_status find_latent_states(clustering_run *run)
             now = swap;
         }
         state->round++;
-        if (run->options->run) {
-            TRY(cluster_checkpoint_round(run->options->run, &run->problem, state));
+        if (run->folder) {
+            TRY(cluster_checkpoint_round(run->folder, &run->problem, state));
         }
     }
     run->network.dropout = run->options->dropout;
@@ -324,7 +323,7 @@ done:
 static psi_status describe(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const cluster_problem *problem = &run->problem;
     refinement *refined = &run->state.refinement;
     round_result *best = &run->state.best;
@@ -348,7 +347,8 @@ static psi_status describe(clustering_run *run)
     result->judged = !run->options->paper;
     result->hot = best->test.hot;
     result->split_gain = result->judged ? best->test.mean : (double)NAN;
-    result->approximator = run->approximator.name;
+    result->approximator = run->approximator.kind;
+    result->has_trunk = run->approximator.kind != PSI_APPROXIMATOR_TABLE;
     result->gamma = run->options->gamma;
     result->n_steps = refined->n_steps;
     result->steps = refined->steps;
@@ -420,8 +420,8 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
         goto done;
     }
     TRY(choose_approximator(run));
-    if (options->run) {
-        TRY(cluster_checkpoint_load(options->run, &run->problem, &run->approximator,
+    if (run->folder) {
+        TRY(cluster_checkpoint_load(run->folder, &run->problem, &run->approximator,
                                     options->max_latent_states, &run->state));
         TRY(tell_again(run));
     }

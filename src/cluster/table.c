@@ -171,7 +171,7 @@ psi_status cluster_table_new(psi_ctx *ctx, const cluster_problem *problem, size_
     TRY(base_alloc_zero(ctx, 1, sizeof *table, &table));
     TRY(base_alloc(ctx, problem->n_rows, sizeof *table->id, &table->id));
     TRY(number_observations(ctx, problem->data->observations, max_distinct, table));
-    *out = (cluster_approximator){.name = "table",
+    *out = (cluster_approximator){.kind = PSI_APPROXIMATOR_TABLE,
                                   .self = table,
                                   .fit = fit_counts,
                                   .predict = predict,
