@@ -148,7 +148,6 @@ static psi_status save_array(const psi_run_folder *folder, const char *path, con
 }
 
 psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_problem *problem,
-                                         const cluster_approximator *approximator,
                                          const run_state *state)
 {
     psi_status status = PSI_OK;
@@ -166,9 +165,7 @@ psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_p
     }
     TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps, &next));
     TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps - 1, &before));
-    if (approximator->fit_save && at->next) {
-        TRY(approximator->fit_save(approximator->self, folder->ctx, at->next, next));
-    }
+    if (at->next && at->next->net) TRY(cluster_fit_save(folder->ctx, at->next, next));
     TRY(save_state(folder, problem, state));
     base_remove(before);
 done:
@@ -346,10 +343,9 @@ static psi_status load_refinement(psi_run_folder *folder, const cluster_problem 
         status = damaged(folder, "a cluster comes from one that was not there");
         goto done;
     }
-    if (approximator->fit_load && at->n_steps > 1) {
+    if (approximator->load && at->n_steps > 1) {
         TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps, &next));
-        TRY(approximator->fit_load(approximator->self, folder->ctx, next, actions, classes,
-                                   &at->next));
+        TRY(approximator->load(approximator->self, folder->ctx, next, actions, classes, &at->next));
     }
 done:
     base_free(folder->ctx, next);

@@ -18,7 +18,6 @@
 
 // After a refinement, or after a round.
 psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_problem *problem,
-                                         const cluster_approximator *approximator,
                                          const run_state *state);
 psi_status cluster_checkpoint_round(psi_run_folder *folder, const cluster_problem *problem,
                                     const run_state *state);

@@ -28,15 +28,17 @@ static psi_status find_representation(clustering_run *run)
     psi_run *result = run->result;
     char *path = NULL;
     const psi_cluster_options *options = run->options;
-    const psi_net *from = options->paper ? cluster_paper_net(&run->approximator) : run->trunk;
+    const psi_net *const *trained = run->approximator.trained,
+                         *from = trained ? *trained : run->trunk;
     cluster_fit *fit = NULL;
     if (!from) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_REPRESENTATION);
-    if (!options->fine_tune && !options->paper && run->approximator.self) {
+    if (!options->fine_tune && run->approximator.features) {
         TRY(cluster_fit_states(run->ctx, &run->problem, &run->approximator, result->labels,
                                result->n_latent, cluster_seed_of(run, SEED_REPRESENTATION, 0),
                                "training the representation", &fit));
-        TRY(cluster_network_join(run->ctx, &run->approximator, from, fit, &result->representation));
+        TRY(cluster_network_join(run->ctx, run->approximator.features, from, fit,
+                                 &result->representation));
         TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs,
                                          result->representation, result->labels, result->n_latent,
                                          &result->accuracy));
@@ -60,7 +62,7 @@ static psi_status find_representation(clustering_run *run)
                                      result->labels, result->n_latent, &result->accuracy));
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
 done:
-    if (fit) run->approximator.fit_free(run->approximator.self, run->ctx, fit);
+    cluster_fit_free(run->ctx, fit);
     base_free(run->ctx, path);
     return status;
 }
@@ -70,8 +72,7 @@ static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     psi_run *result = run->result;
-    result->has_heads =
-        run->folder && options->heads && run->approximator.self && run->trunk && !options->paper;
+    result->has_heads = run->folder && options->heads && run->approximator.features;
     if (!result->has_heads) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
     const psi_status status =
@@ -89,7 +90,7 @@ static bool has_phase(const clustering_run *run, cluster_phase phase)
     switch (phase) {
     case PHASE_LEARNING:
     case PHASE_FEATURES: return run->result->has_trunk && !options->paper;
-    case PHASE_POLISHING: return run->approximator.self && cluster_is_polished(run);
+    case PHASE_POLISHING: return cluster_is_polished(run);
     case PHASE_HIDDEN: return run->result->judged && !run->result->confidence;
     case PHASE_REPRESENTATION: return run->result->representation != NULL;
     case PHASE_HEADS: return run->result->has_heads;
@@ -126,8 +127,8 @@ static void free_work(clustering_run *run)
     psi_ctx *ctx = run->ctx;
     cluster_forget_looks(run);
     base_free(ctx, run->state.best.labels);
-    cluster_refinement_free(ctx, &run->approximator, &run->state.refinement);
-    if (run->approximator.self) run->approximator.free(run->approximator.self, ctx);
+    cluster_refinement_free(ctx, &run->state.refinement);
+    cluster_approximator_free(ctx, &run->approximator);
     psi_net_free(ctx, run->trunk);
     base_free(ctx, run->fits);
     cluster_inputs_free(ctx, &run->inputs);

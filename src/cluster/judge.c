@@ -283,7 +283,7 @@ static psi_status add_gains(psi_ctx *ctx, const cluster_problem *problem,
     }
     base_progress_end(&progress, data->n_transitions);
 done:
-    approximator->fit_free(approximator->self, ctx, direct);
+    cluster_fit_free(ctx, direct);
     base_free(ctx, p);
     base_free(ctx, transition);
     base_free(ctx, rows);

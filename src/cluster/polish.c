@@ -114,7 +114,7 @@ static psi_status classify(polishing *run)
     }
     base_progress_end(&progress, problem->n_states);
 done:
-    run->approximator->fit_free(run->approximator->self, run->ctx, classifier);
+    cluster_fit_free(run->ctx, classifier);
     base_free(run->ctx, log_prior);
     base_free(run->ctx, size);
     base_free(run->ctx, p);

@@ -126,7 +126,7 @@ static psi_status choose_approximator(clustering_run *run)
     psi_approximator kind = options->approximator;
     if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
         TRY(try_table(run, kind == PSI_APPROXIMATOR_TABLE));
-        if (run->approximator.self) goto done;
+        if (run->approximator.kind == PSI_APPROXIMATOR_TABLE) goto done;
     }
     if (run->problem.data->n_actions > CLUSTER_MOST_ACTIONS) {
         status = FAIL(run->ctx, PSI_ELIMIT,
@@ -156,10 +156,9 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
     const psi_cluster_options *options = run->options;
     cluster_phases_update(&run->state.phases);
     if (run->folder) {
-        const psi_net *rewards = number == 1 ? cluster_paper_net(&run->approximator) : NULL;
-        if (rewards) TRY(cluster_checkpoint_save_trunk(run->folder, rewards));
-        TRY(cluster_checkpoint_refinement(run->folder, &run->problem, &run->approximator,
-                                          &run->state));
+        const psi_net *const *trained = run->approximator.trained;
+        if (trained && number == 1) TRY(cluster_checkpoint_save_trunk(run->folder, *trained));
+        TRY(cluster_checkpoint_refinement(run->folder, &run->problem, &run->state));
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
 done:
@@ -181,7 +180,7 @@ done:
 
 bool cluster_is_polished(const clustering_run *run)
 {
-    return run->options->smooth && run->approximator.kind != PSI_APPROXIMATOR_TABLE;
+    return run->options->smooth && cluster_is_network(&run->approximator);
 }
 
 // Every how manieth episode refinements look at. What is hidden may be too rare for so few: where
@@ -190,8 +189,7 @@ bool cluster_is_polished(const clustering_run *run)
 static size_t stride_of(const clustering_run *run)
 {
     const size_t subset = run->options->subset, n = run->problem.n_states;
-    if (subset == 0 || run->options->split || run->approximator.kind == PSI_APPROXIMATOR_TABLE)
-        return 1;
+    if (subset == 0 || run->options->split || !cluster_is_network(&run->approximator)) return 1;
     const size_t stride = (n + subset - 1) / subset;
     return base_max(stride >> base_min(run->state.hidden_rounds, 63), 1);
 }
@@ -281,7 +279,7 @@ static psi_status find_latent_states(clustering_run *run)
     run_state *state = &run->state;
     round_result *best = &state->best;
     int32_t *parent = NULL;
-    const bool exact = run->approximator.kind == PSI_APPROXIMATOR_TABLE;
+    const bool exact = !cluster_is_network(&run->approximator);
     TRY(base_alloc(run->ctx, run->options->max_latent_states + 2, sizeof *parent, &parent));
     while (state->round < run->options->max_rounds && !state->stable) {
         double agreement = 0.0;
@@ -348,7 +346,7 @@ static psi_status describe(clustering_run *run)
     result->hot = best->test.hot;
     result->split_gain = result->judged ? best->test.mean : (double)NAN;
     result->approximator = run->approximator.kind;
-    result->has_trunk = run->approximator.kind != PSI_APPROXIMATOR_TABLE;
+    result->has_trunk = cluster_is_network(&run->approximator);
     result->gamma = run->options->gamma;
     result->n_steps = refined->n_steps;
     result->steps = refined->steps;
@@ -380,7 +378,7 @@ static psi_status grow_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
     enum { WIDTH = 32, BLOCK = 1024 };
-    const feature_cache *features = cluster_network_features(&run->approximator);
+    const feature_cache *features = run->approximator.features;
     float *z = NULL, *sign = NULL;
     uint64_t rows[BLOCK];
     if (!features) return PSI_OK;

@@ -71,10 +71,10 @@ static psi_status save_stage(psi_run_folder *to, const cluster_problem *problem,
         goto done;
     }
     TRY(cluster_fit_states(ctx, problem, approximator, labels, n_latent, seed, NULL, &fit));
-    TRY(approximator->fit_save(approximator->self, ctx, fit, heads));
+    TRY(cluster_fit_save(ctx, fit, heads));
     TRY(save_model(ctx, problem, labels, n_latent, latent));
 done:
-    if (fit) approximator->fit_free(approximator->self, ctx, fit);
+    cluster_fit_free(ctx, fit);
     psi_array_free(ctx, labels);
     base_free(ctx, latent);
     base_free(ctx, heads);
