@@ -29,8 +29,8 @@ static psi_status print_errors(cli_call *cli, const char *what, const psi_mdp *m
 }
 
 // The refinements on the way: each with the model of its own labels.
-static psi_status refinement_errors(cli_call *cli, const char *folder, const psi_trajectories *data,
-                                    const psi_run_result *run, size_t refinement, json_t *into)
+static psi_status refinement_errors(cli_call *cli, const psi_trajectories *data, const psi_run *run,
+                                    size_t refinement, json_t *into)
 {
     psi_status status = PSI_OK;
     int32_t *labels = NULL;
@@ -38,7 +38,7 @@ static psi_status refinement_errors(cli_call *cli, const char *folder, const psi
     psi_mdp *model = NULL;
     char what[32];
     size_t n_latent = 0;
-    TRY(psi_run_labels(cli->ctx, folder, refinement, run->n_observations, &labels));
+    TRY(psi_run_labels(cli->ctx, run, refinement, &labels));
     for (size_t i = 0; i < run->n_observations; i++) {
         if (labels[i] >= 0 && (size_t)labels[i] >= n_latent) n_latent = (size_t)labels[i] + 1;
     }
@@ -55,23 +55,23 @@ done:
 }
 
 // The same on other data: what the heads of each refinement call them, with its own model.
-static psi_status heads_errors(cli_call *cli, const char *folder, const psi_trajectories *data,
-                               const psi_run_result *run, json_t *into)
+static psi_status heads_errors(cli_call *cli, const psi_trajectories *data, const psi_run *run,
+                               json_t *into)
 {
     psi_status status = PSI_OK;
     const size_t n = data->n_observations;
     int32_t *labels = NULL;
     psi_mdp *model = NULL;
-    TRY(base_alloc(cli->ctx, run->n_refinements, n * sizeof *labels, &labels));
-    TRY(psi_run_assign(cli->ctx, folder, run, data->observations, labels));
-    for (size_t i = 0; i < run->n_refinements; i++) {
+    TRY(base_alloc(cli->ctx, run->n_steps, n * sizeof *labels, &labels));
+    TRY(psi_run_assign(cli->ctx, run, data->observations, labels));
+    for (size_t i = 0; i < run->n_steps; i++) {
         char what[32];
         psi_mdp_free(cli->ctx, model);
-        TRY(psi_run_model(cli->ctx, folder, run, i + 1, &model));
+        TRY(psi_run_model(cli->ctx, run, i + 1, &model));
         for (size_t row = 0; row < n; row++) {
             if (labels[i * n + row] < (int32_t)model->n_states) continue;
-            status =
-                FAIL(cli->ctx, PSI_EDATA, "%s: heads and latent model %zu disagree", folder, i + 1);
+            status = FAIL(cli->ctx, PSI_EDATA, "%s: heads and latent model %zu disagree",
+                          run->folder, i + 1);
             goto done;
         }
         if (run->has_terminal) psi_mark_terminals(data, labels + i * n);
@@ -142,7 +142,7 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_trajectories *data = NULL;
     int32_t *labels = NULL;
     bool own;
@@ -150,10 +150,10 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
-    for (size_t i = 1; own && i <= run->n_refinements; i++) {
-        TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
+    for (size_t i = 1; own && i <= run->n_steps; i++) {
+        TRY(refinement_errors(cli, data, run, i, errors));
     }
-    if (!own && run->has_heads) TRY(heads_errors(cli, arguments[0], data, run, errors));
+    if (!own && run->has_heads) TRY(heads_errors(cli, data, run, errors));
     const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(print_errors(cli, "final", run->model, &paths, errors));
     TRY(judge_purity(cli, data, labels, run->n_latent));
@@ -166,13 +166,13 @@ done:
     json_decref(errors);
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }
 
 // What is less probable than asked for becomes unknown.
-static psi_status forget_doubtful(cli_call *cli, const psi_run_result *run,
-                                  const psi_trajectories *data, double least, int32_t *labels)
+static psi_status forget_doubtful(cli_call *cli, const psi_run *run, const psi_trajectories *data,
+                                  double least, int32_t *labels)
 {
     psi_status status = PSI_OK;
     psi_predictor *predictor = NULL;
@@ -206,7 +206,7 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
                              .options = options,
                              .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_trajectories *data = NULL;
     int32_t *labels = NULL;
     bool own;
@@ -231,6 +231,6 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
 done:
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }

@@ -1,7 +1,7 @@
 #include "cli/labels.h"
 
 psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *data_path,
-                           const char *key, psi_run_result **run, psi_trajectories **data,
+                           const char *key, psi_run **run, psi_trajectories **data,
                            int32_t **labels, bool *own)
 {
     psi_status status = PSI_OK;

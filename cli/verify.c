@@ -96,7 +96,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_trajectories *data = NULL;
     psi_certificate *certificate = NULL;
     int32_t *labels = NULL;
@@ -124,6 +124,6 @@ done:
     psi_certificate_free(cli->ctx, certificate);
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }

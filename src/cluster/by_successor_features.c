@@ -55,15 +55,14 @@ psi_status cluster_learn_trunk(clustering_run *run)
 {
     psi_status status = PSI_OK;
     cluster_phases *phases = &run->state.phases;
-    const psi_cluster_options *options = run->options;
-    if (options->run) TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
+    if (run->folder) TRY(cluster_checkpoint_load_trunk(run->folder, &run->trunk));
     if (run->trunk) goto done;
     cluster_phases_turn_to(phases, PHASE_LEARNING);
     TRY(cluster_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
                                   &run->trunk));
     cluster_phases_turn_to(phases, PHASE_REST);
-    if (options->run) TRY(cluster_checkpoint_save_phases(options->run, phases));
-    if (options->run) TRY(cluster_checkpoint_save_trunk(options->run, run->trunk));
+    if (run->folder) TRY(cluster_checkpoint_save_phases(run->folder, phases));
+    if (run->folder) TRY(cluster_checkpoint_save_trunk(run->folder, run->trunk));
 done:
     return status;
 }
@@ -94,11 +93,11 @@ static psi_status use_whole_networks(clustering_run *run, psi_net_kind kind)
                                  .learning_rate = options->learning_rate,
                                  .seed = cluster_seed_of(run, SEED_TRUNK, 0),
                                  .hidden = hidden_of(options)};
-    if (options->run) {
-        TRY(cluster_folder_path(options->run, ".", &run->fits));
+    if (run->folder) {
+        TRY(cluster_folder_path(run->folder, ".", &run->fits));
         run->paper.checkpoint = run->fits;
-        if (cluster_checkpoint_exists(options->run)) {
-            TRY(cluster_checkpoint_load_trunk(options->run, &run->trunk));
+        if (cluster_checkpoint_exists(run->folder)) {
+            TRY(cluster_checkpoint_load_trunk(run->folder, &run->trunk));
         }
     }
     TRY(cluster_paper_new(run->ctx, &run->problem, &run->inputs, &run->paper, run->trunk,
@@ -114,7 +113,7 @@ static psi_status choose_approximator(clustering_run *run)
     psi_approximator kind = options->approximator;
     if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
         TRY(try_table(run, kind == PSI_APPROXIMATOR_TABLE));
-        if (run->approximator.self) goto done;
+        if (run->approximator.kind == PSI_APPROXIMATOR_TABLE) goto done;
     }
     if (run->problem.data->n_actions > CLUSTER_MOST_ACTIONS) {
         status = FAIL(run->ctx, PSI_ELIMIT,
@@ -143,11 +142,10 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
     clustering_run *run = user;
     const psi_cluster_options *options = run->options;
     cluster_phases_update(&run->state.phases);
-    if (options->run) {
-        const psi_net *rewards = number == 1 ? cluster_paper_net(&run->approximator) : NULL;
-        if (rewards) TRY(cluster_checkpoint_save_trunk(options->run, rewards));
-        TRY(cluster_checkpoint_refinement(options->run, &run->problem, &run->approximator,
-                                          &run->state));
+    if (run->folder) {
+        const psi_net *const *trained = run->approximator.trained;
+        if (trained && number == 1) TRY(cluster_checkpoint_save_trunk(run->folder, *trained));
+        TRY(cluster_checkpoint_refinement(run->folder, &run->problem, &run->state));
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
 done:
@@ -197,7 +195,7 @@ done:
 static psi_status describe(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const cluster_problem *problem = &run->problem;
     refinement *refined = &run->state.refinement;
     psi_counts *counts = NULL;
@@ -214,7 +212,8 @@ static psi_status describe(clustering_run *run)
         ignored += result->labels[problem->states[i]] < 0;
     result->ignored = (double)ignored / (double)problem->n_states;
     result->converged = refined->converged;
-    result->approximator = run->approximator.name;
+    result->approximator = run->approximator.kind;
+    result->has_trunk = cluster_is_network(&run->approximator);
     result->gamma = run->options->gamma;
     result->n_steps = refined->n_steps;
     result->steps = refined->steps;
@@ -254,8 +253,8 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
         goto done;
     }
     TRY(choose_approximator(run));
-    if (options->run) {
-        TRY(cluster_checkpoint_load(options->run, &run->problem, &run->approximator,
+    if (run->folder) {
+        TRY(cluster_checkpoint_load(run->folder, &run->problem, &run->approximator,
                                     options->max_latent_states, &run->state));
         TRY(tell_again(run));
     }

@@ -14,6 +14,7 @@ enum { CLUSTER_MOST_ACTIONS = 1024 }; // of networks, which have a head for each
 typedef struct clustering_run {
     psi_ctx *ctx;
     const psi_cluster_options *options;
+    psi_run_folder *folder; // where it is kept while it is under way; NULL: nowhere
     cluster_problem problem;
     cluster_inputs inputs;
     network_options network;
@@ -28,7 +29,7 @@ typedef struct clustering_run {
     cluster_looks raw_looks;
     outcome_rewards outcomes;
     by_evidence found;
-    psi_clustering *result;
+    psi_run *result;
 } clustering_run;
 
 // Every piece of work has random numbers of its own, named by what it is and the round it is in.

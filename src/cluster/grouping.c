@@ -21,8 +21,8 @@ psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size
     psi_status status = PSI_OK;
     clustering_run *run = user;
     const psi_cluster_options *options = run->options;
-    if (options->run) {
-        TRY(cluster_checkpoint_labels(options->run, number, n_observations, labels));
+    if (run->folder) {
+        TRY(cluster_checkpoint_labels(run->folder, number, n_observations, labels));
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
 done:
@@ -95,7 +95,7 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
 static psi_status group_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const psi_cluster_options *options = run->options;
     const by_evidence_options how = {.max_refinements = options->max_refinements,
                                      .max_latent_states = options->max_latent_states,
@@ -165,7 +165,7 @@ done:
 static psi_status find_in_vectors(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     cluster_set_network_options(run, PSI_NET_MLP);
     if (run->options->hidden == 0) run->network.hidden[0] = run->network.hidden[1] = SMALL;
     if (run->options->trunk_steps == 0) run->network.trunk.steps = SMALL_STEPS;
@@ -226,7 +226,7 @@ done:
 psi_status cluster_find_by_evidence(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     by_evidence *found = &run->found;
     const psi_approximator kind = run->options->approximator;
     const double spacing = run->problem.rewards.spacing;
@@ -264,7 +264,7 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     result->ignored = (double)ignored / (double)run->problem.n_states;
     result->smoothed = found->smoothed;
     result->converged = found->converged;
-    result->approximator = table ? "table" : psi_net_kind_name(run->network.kind);
+    result->approximator = table ? PSI_APPROXIMATOR_TABLE : cluster_kind_of(run->network.kind);
     result->gamma = run->options->gamma;
     TRY(cluster_find_gap(run->ctx, result->model, result->gamma, &result->gap));
     result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward

@@ -57,7 +57,7 @@ done:
 }
 
 // Whether a latent state is several by what its observations look like.
-static bool is_too_coarse(const psi_clustering *result)
+static bool is_too_coarse(const psi_run *result)
 {
     for (size_t i = 0; i < result->n_doubts; i++) {
         if (result->doubts[i].kind == PSI_DOUBT_LOOKS) return true;
@@ -67,7 +67,7 @@ static bool is_too_coarse(const psi_clustering *result)
 
 static psi_status judge(clustering_run *run, const cluster_looks *tree)
 {
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     base_free(run->ctx, result->doubts); // of an earlier κ
     result->doubts = NULL;
     result->n_doubts = 0;
@@ -94,8 +94,8 @@ psi_status cluster_find_in_images(clustering_run *run)
         run->options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18 : PSI_NET_CNN;
     TRY(cluster_use_heads(run, kind));
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_principal_components(
-        run->ctx, &run->problem, cluster_network_features(&run->approximator), &width, &vectors));
+    TRY(cluster_principal_components(run->ctx, &run->problem, run->approximator.features, &width,
+                                     &vectors));
     TRY(cluster_looks_tree(run->ctx, &run->problem, width, vectors, &tree));
     for (size_t i = 0; i < KAPPAS; i++) {
         cluster_forget_looks(run);

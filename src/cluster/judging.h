@@ -17,7 +17,7 @@ typedef struct judging {
     const cluster_looks *looks;
     const outcome_rewards *rewards;
     const by_evidence *found;
-    psi_clustering *result;
+    psi_run *result;
     uint64_t *visits; // (K, A)
     uint8_t *taken;   // (A) anywhere
 } judging;

@@ -18,12 +18,13 @@ static const double LEAST_SCALE = 0.1;
 
 void cluster_known_free(psi_ctx *ctx, cluster_known *seen)
 {
+    if (!seen) return;
     cluster_distinct_free(ctx, &seen->observations);
     base_free(ctx, seen->labels);
     base_free(ctx, seen->confidence);
     base_free(ctx, seen->centre);
     base_free(ctx, seen->scale);
-    *seen = (cluster_known){0};
+    base_free(ctx, seen);
 }
 
 // ---- distinct observations ----------------------------------------------------------------------
@@ -64,8 +65,8 @@ static void choose_label(const tally *rows, size_t n, int32_t *label, float *con
     }
 }
 
-static psi_status number_rows(psi_ctx *ctx, const psi_trajectories *data,
-                              const psi_clustering *found, cluster_distinct *distinct, tally *rows)
+static psi_status number_rows(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                              cluster_distinct *distinct, tally *rows)
 {
     psi_status status = PSI_OK;
     const size_t row_bytes = distinct->row_bytes;
@@ -92,8 +93,8 @@ done:
     return status;
 }
 
-static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data,
-                                const psi_clustering *found, cluster_known *out)
+static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                                cluster_known *out)
 {
     psi_status status = PSI_OK;
     const size_t n = data->n_observations;
@@ -179,7 +180,7 @@ done:
 }
 
 // Rows of every latent state, as many of each as there is time for, evenly from all of its own.
-static psi_status choose_rows(psi_ctx *ctx, const psi_clustering *found, uint64_t *rows, size_t *n)
+static psi_status choose_rows(psi_ctx *ctx, const psi_run *found, uint64_t *rows, size_t *n)
 {
     psi_status status = PSI_OK;
     const size_t each = base_max(LOOKED_AT / base_max(found->n_latent, 1), 1);
@@ -202,8 +203,8 @@ done:
     return status;
 }
 
-static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data,
-                                const psi_clustering *found, cluster_known *out)
+static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                                cluster_known *out)
 {
     psi_status status = PSI_OK;
     const psi_net *net = found->representation;
@@ -245,13 +246,19 @@ done:
     return status;
 }
 
-psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data,
-                              const psi_clustering *found, cluster_known *out)
+psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                              cluster_known **out)
 {
-    *out = (cluster_known){0};
-    const psi_status status = found->representation ? find_features(ctx, data, found, out)
-                                                    : find_distinct(ctx, data, found, out);
-    if (status != PSI_OK) cluster_known_free(ctx, out);
+    psi_status status = PSI_OK;
+    cluster_known *seen = NULL;
+    *out = NULL;
+    TRY(base_alloc_zero(ctx, 1, sizeof *seen, &seen));
+    TRY(found->representation ? find_features(ctx, data, found, seen)
+                              : find_distinct(ctx, data, found, seen));
+    *out = seen;
+    seen = NULL;
+done:
+    cluster_known_free(ctx, seen);
     return status;
 }
 
@@ -362,19 +369,22 @@ done:
     return status;
 }
 
-psi_status cluster_known_load(psi_ctx *ctx, const psi_run_result *run, cluster_known *out)
+psi_status cluster_known_load(psi_ctx *ctx, const psi_run *run, cluster_known **out)
 {
     psi_status status = PSI_OK;
+    cluster_known *seen = NULL;
     char *path = NULL;
-    *out = (cluster_known){0};
+    *out = NULL;
     TRY(base_join(ctx, run->folder, "seen.npz", &path));
-    if (access(path, F_OK) == 0) {
-        const psi_net *net = run->representation;
-        TRY(net ? load_network(ctx, path, run->n_latent, psi_net_n_features(net), out)
-                : load_table(ctx, path, run->n_latent, out));
-    }
+    if (access(path, F_OK) != 0) goto done;
+    TRY(base_alloc_zero(ctx, 1, sizeof *seen, &seen));
+    const psi_net *net = run->representation;
+    TRY(net ? load_network(ctx, path, run->n_latent, psi_net_n_features(net), seen)
+            : load_table(ctx, path, run->n_latent, seen));
+    *out = seen;
+    seen = NULL;
 done:
     base_free(ctx, path);
-    if (status != PSI_OK) cluster_known_free(ctx, out);
+    cluster_known_free(ctx, seen);
     return status;
 }

@@ -17,6 +17,16 @@ const char *psi_verdict_name(psi_verdict verdict)
     return NAMES[verdict];
 }
 
+const char *psi_doubt_name(psi_doubt_kind kind)
+{
+    static const char *const NAMES[] = {
+#define X(name, text) text,
+        PSI_DOUBT_TABLE(X)
+#undef X
+    };
+    return NAMES[kind];
+}
+
 const char *psi_approximator_name(psi_approximator approximator)
 {
     static const char *const NAMES[] = {

@@ -19,21 +19,6 @@ typedef struct paper_state {
     char *kept;     // the file that keeps the training under way, or the last one
 } paper_state;
 
-struct cluster_fit {
-    psi_net *net; // observation → (A, K)
-    psi_work *work;
-    size_t n_actions, n_classes;
-};
-
-static void fit_free(void *self, psi_ctx *ctx, cluster_fit *fit)
-{
-    (void)self;
-    if (!fit) return;
-    psi_work_free(ctx, fit->work);
-    psi_net_free(ctx, fit->net);
-    base_free(ctx, fit);
-}
-
 static psi_status remember(psi_ctx *ctx, paper_state *state, const psi_net *net)
 {
     psi_net *copy;
@@ -96,7 +81,7 @@ static psi_status fit_network(void *self, psi_ctx *ctx, const cluster_samples *s
     *out = fit;
     fit = NULL;
 done:
-    fit_free(self, ctx, fit);
+    cluster_fit_free(ctx, fit);
     return status;
 }
 
@@ -117,12 +102,6 @@ static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, cons
     return PSI_OK;
 }
 
-static psi_status fit_save(void *self, psi_ctx *ctx, const cluster_fit *fit, const char *path)
-{
-    (void)self;
-    return psi_net_save(ctx, fit->net, path);
-}
-
 // A network from a file, if it takes these observations.
 static psi_status check_net(psi_ctx *ctx, const paper_state *state, const psi_net *net,
                             size_t n_actions, size_t n_classes)
@@ -139,8 +118,8 @@ static psi_status check_net(psi_ctx *ctx, const paper_state *state, const psi_ne
     return FAIL(ctx, PSI_EDATA, "the checkpoint's network is not one for these observations");
 }
 
-static psi_status fit_load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
-                           size_t n_classes, cluster_fit **out)
+static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
+                       size_t n_classes, cluster_fit **out)
 {
     psi_status status = PSI_OK;
     paper_state *state = self;
@@ -156,7 +135,7 @@ static psi_status fit_load(void *self, psi_ctx *ctx, const char *path, size_t n_
     *out = fit;
     fit = NULL;
 done:
-    fit_free(self, ctx, fit);
+    cluster_fit_free(ctx, fit);
     return status;
 }
 
@@ -192,22 +171,15 @@ psi_status cluster_paper_new(psi_ctx *ctx, const cluster_problem *problem, clust
         TRY(check_net(ctx, state, rewards, spec.n_actions, spec.n_classes));
         TRY(remember(ctx, state, rewards));
     }
-    *out = (cluster_approximator){.name = psi_net_kind_name(options->kind),
+    *out = (cluster_approximator){.kind = cluster_kind_of(options->kind),
                                   .self = state,
                                   .fit = fit_network,
                                   .predict = predict,
-                                  .fit_free = fit_free,
-                                  .fit_save = fit_save,
-                                  .fit_load = fit_load,
-                                  .free = paper_free};
+                                  .load = load,
+                                  .free = paper_free,
+                                  .trained = (const psi_net *const *)&state->last};
     state = NULL;
 done:
     paper_free(state, ctx);
     return status;
-}
-
-const psi_net *cluster_paper_net(const cluster_approximator *approximator)
-{
-    if (approximator->free != paper_free) return NULL;
-    return ((const paper_state *)approximator->self)->last;
 }

@@ -72,7 +72,7 @@ static psi_status predict_rewards(refining *run)
     base_progress_end(&progress, problem->n_states);
 done:
     base_free(run->ctx, p);
-    run->approximator->fit_free(run->approximator->self, run->ctx, reward);
+    cluster_fit_free(run->ctx, reward);
     return status;
 }
 
@@ -199,7 +199,7 @@ static psi_status successor_feature_refinement(refining *run)
         target[t] = result->labels[problem->row[t] + 1];
     }
     TRY(fit(run, target, result->n_latent, result->next, result->parent, &next));
-    run->approximator->fit_free(run->approximator->self, run->ctx, result->next);
+    cluster_fit_free(run->ctx, result->next);
     result->next = next;
     TRY(cluster_successor_new(run->ctx, problem, run->approximator, result, options->gamma, &psi));
 
@@ -289,10 +289,9 @@ done:
     return status;
 }
 
-void cluster_refinement_free(psi_ctx *ctx, const cluster_approximator *approximator,
-                             refinement *result)
+void cluster_refinement_free(psi_ctx *ctx, refinement *result)
 {
-    if (approximator->fit_free) approximator->fit_free(approximator->self, ctx, result->next);
+    cluster_fit_free(ctx, result->next);
     base_free(ctx, result->labels);
     base_free(ctx, result->rewards);
     base_free(ctx, result->steps);

@@ -40,7 +40,6 @@ typedef struct refinement {
 psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                           const cluster_approximator *approximator, const refine_options *options,
                           refinement *result);
-void cluster_refinement_free(psi_ctx *ctx, const cluster_approximator *approximator,
-                             refinement *result);
+void cluster_refinement_free(psi_ctx *ctx, refinement *result);
 
 #endif

@@ -141,7 +141,7 @@ static psi_status look(settling *run)
     run->absent = (float)log(mistaken); // p = mistaken/K of a class whose share is 1/K
     TRY(predict(run, classifier, log_prior, mistaken, p));
 done:
-    run->approximator->fit_free(run->approximator->self, run->ctx, classifier);
+    cluster_fit_free(run->ctx, classifier);
     base_free(run->ctx, log_prior);
     base_free(run->ctx, p);
     return status;

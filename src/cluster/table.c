@@ -14,11 +14,6 @@ typedef struct count_table {
     size_t n_distinct;
 } count_table;
 
-struct cluster_fit {
-    size_t n_actions, n_classes;
-    float *p; // (n_distinct, n_actions, n_classes)
-};
-
 static uint64_t hash_bytes(const unsigned char *bytes, size_t n)
 {
     uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
@@ -80,14 +75,6 @@ done:
     return status;
 }
 
-static void fit_free(void *self, psi_ctx *ctx, cluster_fit *fit)
-{
-    (void)self;
-    if (!fit) return;
-    base_free(ctx, fit->p);
-    base_free(ctx, fit);
-}
-
 // p(class | observation, action) by counting. Pairs that were never seen get what is usual for the
 // action.
 static psi_status fit_counts(void *self, psi_ctx *ctx, const cluster_samples *samples,
@@ -138,7 +125,7 @@ static psi_status fit_counts(void *self, psi_ctx *ctx, const cluster_samples *sa
     made = NULL;
 done:
     base_free(ctx, usual);
-    fit_free(self, ctx, made);
+    cluster_fit_free(ctx, made);
     return status;
 }
 
@@ -171,11 +158,10 @@ psi_status cluster_table_new(psi_ctx *ctx, const cluster_problem *problem, size_
     TRY(base_alloc_zero(ctx, 1, sizeof *table, &table));
     TRY(base_alloc(ctx, problem->n_rows, sizeof *table->id, &table->id));
     TRY(number_observations(ctx, problem->data->observations, max_distinct, table));
-    *out = (cluster_approximator){.name = "table",
+    *out = (cluster_approximator){.kind = PSI_APPROXIMATOR_TABLE,
                                   .self = table,
                                   .fit = fit_counts,
                                   .predict = predict,
-                                  .fit_free = fit_free,
                                   .free = table_free};
     table = NULL;
 done:

@@ -21,7 +21,7 @@ double judging_safe(double n)
 psi_status judging_doubt(judging *run, psi_doubt what)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     if (result->n_doubts == MOST_DOUBTS) return PSI_OK;
     TRY(base_resize(run->ctx, result->n_doubts + 1, sizeof *result->doubts, &result->doubts));
     result->doubts[result->n_doubts++] = what;
@@ -70,7 +70,7 @@ done:
 static psi_status ask_the_past(judging *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const bool pure = run->looks && !run->looks->forest.looks; // no label can be misplaced
     cluster_past past;
     TRY(cluster_ask_the_past(run->ctx, run->problem, run->rewards, result->labels, result->n_latent,
@@ -100,8 +100,7 @@ static double share_unclear(const cluster_problem *problem, const int32_t *label
 // ---- the verdict --------------------------------------------------------------------------------
 
 psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const cluster_looks *looks,
-                         const outcome_rewards *rewards, const by_evidence *found,
-                         psi_clustering *result)
+                         const outcome_rewards *rewards, const by_evidence *found, psi_run *result)
 {
     psi_status status = PSI_OK;
     judging run = {.ctx = ctx,
@@ -143,7 +142,7 @@ done:
 
 psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
                                  const cluster_looks *vectors, const outcome_rewards *rewards,
-                                 const by_evidence *found, psi_clustering *result)
+                                 const by_evidence *found, psi_run *result)
 {
     psi_status status = PSI_OK;
     judging run = {
@@ -162,7 +161,7 @@ done:
 }
 
 psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
-                                const cluster_looks *looks, psi_clustering *result)
+                                const cluster_looks *looks, psi_run *result)
 {
     psi_status status = PSI_OK;
     const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};

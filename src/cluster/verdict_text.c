@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-void psi_verdict_sentence(const psi_clustering *c, char *text, size_t size)
+void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
 {
     switch (c->verdict) {
     case PSI_VERDICT_CERTAIN:

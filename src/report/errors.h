@@ -2,7 +2,7 @@
 #ifndef PSI_REPORT_ERRORS_H
 #define PSI_REPORT_ERRORS_H
 
-#include "report/run.h"
+#include <psifold/cluster.h>
 
 typedef struct report_errors {
     psi_ctx *ctx;
@@ -13,8 +13,8 @@ typedef struct report_errors {
 } report_errors;
 
 // Each stage with the model of its own labels. *out belongs to the caller.
-psi_status report_errors_new(const report_run *run, const psi_trajectories *data,
-                             report_errors **out);
+psi_status report_errors_new(psi_ctx *ctx, const psi_run *run, const psi_levels *levels,
+                             const psi_trajectories *data, report_errors **out);
 void report_errors_free(report_errors *errors);
 
 #endif

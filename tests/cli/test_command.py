@@ -383,8 +383,7 @@ class Command(unittest.TestCase):
         self.assertIn("no observations are shown", result.stdout)
         self.succeed("report", run_folder, self.path / "moved", "-o", page, "--replace")
         (run_folder / "latent.npz").unlink()
-        result = self.succeed("report", run_folder, self.path / "moved", "-o", page, "--replace")
-        self.assertIn("interrupted", result.stdout)
+        self.refuse(4, "latent.npz", "report", run_folder, "-o", self.path / "x")
         self.assertFalse((self.path / "x").exists())
 
     def test_a_figure_of_the_paper_is_reproduced_once(self):

@@ -12,33 +12,22 @@ static void point_column_world_has_four_states(void **state)
     psi_trajectories *data = test_collect(ctx, "point-column-world", 1000, 3, NULL);
     psi_cluster_options options = psi_cluster_defaults();
     options.seed = 3;
-    psi_clustering *found;
+    psi_run *found;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    assert_string_equal(found->approximator, "mlp");
+    assert_int_equal(found->approximator, PSI_APPROXIMATOR_MLP);
     test_assert_exact(ctx, data, found);
     assert_true(found->ignored == 0.0);
     assert_true(found->accuracy > 0.98);
     // the network's labels of fresh points predict their rewards
     psi_trajectories *fresh = test_collect(ctx, "point-column-world", 100, 77, NULL);
     int32_t *labels;
+    psi_predictor *predictor;
+    assert_ok(ctx, psi_predictor_new(ctx, found, &predictor));
     assert_ok(ctx, base_alloc(ctx, fresh->n_observations, sizeof *labels, &labels));
-    assert_ok(ctx, psi_clustering_assign(ctx, found->representation, fresh->observations, labels));
-    for (size_t e = 0; e < fresh->n_episodes; e++) {
-        labels[fresh->episode_offsets[e + 1] + e] = 0;
-        for (uint64_t t = fresh->episode_offsets[e]; t < fresh->episode_offsets[e + 1]; t++) {
-            if (labels[t + e] == 0) labels[t + e] = -1;
-        }
-    }
-    const psi_paths paths = {.n_episodes = fresh->n_episodes,
-                             .n_transitions = fresh->n_transitions,
-                             .n_actions = fresh->n_actions,
-                             .n_latent = found->n_latent,
-                             .has_terminal = true,
-                             .labels = labels,
-                             .actions = fresh->actions,
-                             .rewards = fresh->rewards,
-                             .episode_offsets = fresh->episode_offsets,
-                             .terminated = fresh->terminated};
+    assert_ok(ctx, psi_predict(ctx, predictor, fresh->observations, 0.0, labels, NULL));
+    psi_predictor_free(ctx, predictor);
+    psi_mark_terminals(fresh, labels);
+    const psi_paths paths = psi_trajectories_paths(fresh, labels, found->n_latent, true);
     psi_sequence_error error;
     assert_ok(ctx,
               psi_sequence_errors(ctx, found->model, &paths, NULL, PSI_ROLLOUT_SOFT, NULL, &error));
@@ -46,7 +35,7 @@ static void point_column_world_has_four_states(void **state)
     assert_true(error.zero_baseline > 0.05);
     base_free(ctx, labels);
     psi_trajectories_free(ctx, fresh);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
 }
@@ -72,7 +61,7 @@ static void random_block_mdps_are_recovered(void **state)
         psi_trajectories *data;
         assert_ok(ctx, block_mdp_collect(ctx, &instance, &data));
         const psi_cluster_options options = psi_cluster_defaults();
-        psi_clustering *found;
+        psi_run *found;
         assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
         assert_false(found->has_terminal);
         if (!instance.stochastic) {
@@ -81,7 +70,7 @@ static void random_block_mdps_are_recovered(void **state)
             test_assert_partition(ctx, data, found);
             assert_true(found->doubtful <= 1e-4);
         }
-        psi_clustering_free(ctx, found);
+        psi_run_free(ctx, found);
         psi_trajectories_free(ctx, data);
     }
     psi_ctx_free(ctx);
@@ -106,13 +95,13 @@ static void rare_actions_are_not_overfitted(void **state)
     assert_ok(ctx, block_mdp_collect(ctx, &instance, &data));
     psi_cluster_options options = psi_cluster_defaults();
     options.representation_steps = 1; // is not asked about
-    psi_clustering *found;
+    psi_run *found;
     psi_purity purity;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
     assert_int_equal(found->n_latent, instance.latent_states);
     assert_ok(ctx, psi_purity_of(ctx, data, found->labels, found->n_latent, &purity));
     assert_true(purity.off_diagonal == 0.0);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
 }

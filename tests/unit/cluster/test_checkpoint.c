@@ -66,11 +66,9 @@ static void assert_same_file(psi_ctx *ctx, const char *one, const char *other, c
 static void cluster_into(psi_ctx *ctx, const psi_trajectories *data, psi_cluster_options options,
                          const char *folder)
 {
-    psi_clustering *found;
-    assert_ok(ctx, psi_run_new(ctx, folder, false, &options.run));
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    assert_ok(ctx, psi_run_commit(options.run, "data", data, &options, found));
-    psi_clustering_free(ctx, found);
+    psi_run *run;
+    assert_ok(ctx, test_cluster_into(ctx, folder, PSI_FOLDER_NEW, data, &options, &run));
+    psi_run_free(ctx, run);
 }
 
 // What a run that was stopped says of the time it took, so far.
@@ -121,24 +119,19 @@ static size_t cluster_in_pieces(psi_ctx *ctx, const psi_trajectories *data,
     *spent = 0.0;
     for (size_t stopped = 0;; stopped++) {
         stopper stop = {.ctx = ctx, .left = 1};
-        psi_clustering *found;
+        psi_run *run;
         options.watch = stop_after;
         options.user = &stop;
-        assert_ok(ctx, psi_run_resume(ctx, folder, &options.run));
-        const psi_status status = psi_cluster(ctx, data, &options, &found);
+        const psi_status status =
+            test_cluster_into(ctx, folder, PSI_FOLDER_RESUME, data, &options, &run);
         assert_int_equal(stop.told_again, stopped);
-        if (status == PSI_OK) {
-            assert_ok(ctx, psi_run_commit(options.run, "data", data, &options, found));
-            psi_clustering_free(ctx, found);
-            return stopped;
-        }
+        psi_run_free(ctx, run);
+        if (status == PSI_OK) return stopped;
         assert_int_equal(status, PSI_ECANCELLED);
-        psi_run_suspend(options.run);
         const double before = *spent;
         *spent = seconds_kept(ctx, folder);
         assert_true(*spent > before);
-        psi_run_result *read;
-        assert_status(ctx, psi_run_load(ctx, folder, &read), PSI_EMISSING);
+        assert_status(ctx, psi_run_load(ctx, folder, &run), PSI_EMISSING);
         test_assert_error_says(ctx, "--resume");
     }
 }
@@ -177,10 +170,10 @@ static void a_run_in_pieces_is_the_same_run(void **state)
             assert_same_file(ctx, whole, pieces, files[i]);
         }
         assert_int_not_equal(access(test_path(pieces, "checkpoint"), F_OK), 0);
-        psi_run *run;
-        assert_ok(ctx, psi_run_resume(ctx, pieces, &run));
-        assert_true(psi_run_finished(run));
-        psi_run_discard(run);
+        psi_run_folder *at;
+        assert_ok(ctx, psi_run_folder_open(ctx, pieces, PSI_FOLDER_RESUME, &at));
+        assert_true(psi_run_folder_finished(at));
+        psi_run_folder_close(at);
         assert_ok(ctx, psi_run_check(ctx, pieces));
         psi_trajectories_free(ctx, data);
         test_folder_free(folder);
@@ -193,12 +186,11 @@ static void interrupt_after(psi_ctx *ctx, size_t refinements, const psi_trajecto
                             psi_cluster_options options, const char *folder)
 {
     stopper stop = {.ctx = ctx, .left = refinements};
-    psi_clustering *found;
+    psi_run *run;
     options.watch = stop_after;
     options.user = &stop;
-    assert_ok(ctx, psi_run_new(ctx, folder, false, &options.run));
-    assert_status(ctx, psi_cluster(ctx, data, &options, &found), PSI_ECANCELLED);
-    psi_run_suspend(options.run);
+    assert_status(ctx, test_cluster_into(ctx, folder, PSI_FOLDER_NEW, data, &options, &run),
+                  PSI_ECANCELLED);
 }
 
 static void interrupt(psi_ctx *ctx, const psi_trajectories *data, psi_cluster_options options,
@@ -210,11 +202,10 @@ static void interrupt(psi_ctx *ctx, const psi_trajectories *data, psi_cluster_op
 static void assert_refused(psi_ctx *ctx, const psi_trajectories *data, psi_cluster_options options,
                            const char *folder, const char *sentence)
 {
-    psi_clustering *found;
-    assert_ok(ctx, psi_run_resume(ctx, folder, &options.run));
-    assert_status(ctx, psi_cluster(ctx, data, &options, &found), PSI_EUSAGE);
-    test_assert_error_says(ctx, sentence);
-    psi_run_discard(options.run); // which leaves it as it was
+    psi_run *run;
+    assert_status(ctx, test_cluster_into(ctx, folder, PSI_FOLDER_RESUME, data, &options, &run),
+                  PSI_EUSAGE);
+    test_assert_error_says(ctx, sentence); // and the folder is as it was
     char start[640];
     snprintf(start, sizeof start, "%s/checkpoint/start.json", folder);
     assert_int_equal(access(start, F_OK), 0);
@@ -239,18 +230,18 @@ static void only_the_same_run_is_resumed(void **state)
     options.gamma = 0.6;
     assert_refused(ctx, data, options, path, "started with gamma 0.5, not 0.6");
     // neither is it overwritten by accident
-    psi_run *run, *second;
-    assert_status(ctx, psi_run_new(ctx, path, false, &run), PSI_EUSAGE);
+    psi_run_folder *at, *second;
+    assert_status(ctx, psi_run_folder_open(ctx, path, PSI_FOLDER_NEW, &at), PSI_EUSAGE);
     test_assert_error_says(ctx, "--resume");
-    assert_ok(ctx, psi_run_resume(ctx, path, &run));
-    assert_status(ctx, psi_run_resume(ctx, path, &second), PSI_EUSAGE);
+    assert_ok(ctx, psi_run_folder_open(ctx, path, PSI_FOLDER_RESUME, &at));
+    assert_status(ctx, psi_run_folder_open(ctx, path, PSI_FOLDER_RESUME, &second), PSI_EUSAGE);
     test_assert_error_says(ctx, "another process");
-    assert_status(ctx, psi_run_new(ctx, path, true, &second), PSI_EUSAGE);
-    psi_run_suspend(run);
-    assert_ok(ctx, psi_run_new(ctx, path, true, &run));
-    psi_run_discard(run);
+    assert_status(ctx, psi_run_folder_open(ctx, path, PSI_FOLDER_REPLACE, &second), PSI_EUSAGE);
+    psi_run_folder_close(at);
+    assert_ok(ctx, psi_run_folder_open(ctx, path, PSI_FOLDER_REPLACE, &at));
+    psi_run_folder_close(at);
     // what is no run is left alone
-    assert_status(ctx, psi_run_new(ctx, "src", true, &run), PSI_EUSAGE);
+    assert_status(ctx, psi_run_folder_open(ctx, "src", PSI_FOLDER_REPLACE, &at), PSI_EUSAGE);
     test_assert_error_says(ctx, "is no run");
     psi_trajectories_free(ctx, other);
     psi_trajectories_free(ctx, data);
@@ -306,14 +297,12 @@ static psi_status resume(psi_ctx *ctx, const psi_trajectories *data, const char 
 {
     psi_cluster_options options = quick();
     stopper stop = {.ctx = ctx, .left = 1};
-    psi_clustering *found;
+    psi_run *run;
     options.watch = stop_after;
     options.user = &stop;
-    psi_status status = psi_run_resume(ctx, folder, &options.run);
-    if (status != PSI_OK) return status;
-    status = psi_cluster(ctx, data, &options, &found);
-    psi_clustering_free(ctx, found);
-    psi_run_suspend(options.run);
+    const psi_status status =
+        test_cluster_into(ctx, folder, PSI_FOLDER_RESUME, data, &options, &run);
+    psi_run_free(ctx, run);
     return status;
 }
 
@@ -459,23 +448,16 @@ static psi_status interrupt_and_resume(psi_ctx *ctx, void *argument)
     psi_cluster_options options = quick();
     options.approximator = PSI_APPROXIMATOR_TABLE;
     options.watch = stop_after;
-    psi_clustering *found = NULL;
+    psi_run *run = NULL;
     base_remove(on->folder);
     for (size_t piece = 0; piece < 2; piece++) {
         stopper stop = {.ctx = ctx, .left = piece == 0 ? 2 : SIZE_MAX};
         options.user = &stop;
-        TRY(psi_run_resume(ctx, on->folder, &options.run));
-        status = psi_cluster(ctx, on->data, &options, &found);
+        status = test_cluster_into(ctx, on->folder, PSI_FOLDER_RESUME, on->data, &options, &run);
         if (piece == 0 && status == PSI_ECANCELLED) status = PSI_OK;
-        if (status == PSI_OK && piece == 1) {
-            status = psi_run_commit(options.run, "data", on->data, &options, found);
-        } else {
-            psi_run_suspend(options.run);
-        }
-        if (status != PSI_OK) goto done;
+        if (status != PSI_OK) break;
     }
-done:
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, run);
     return status;
 }
 
