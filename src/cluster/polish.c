@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "base/vector.h"
 #include "cluster/judge.h"
 #include "cluster/samples.h"
 
@@ -103,8 +104,7 @@ static psi_status classify(polishing *run)
         TRY(run->approximator->predict(run->approximator->self, run->ctx, classifier, rows, n, p));
         for (size_t i = 0; i < n; i++) {
             const int32_t label = run->labels[rows[i]];
-            size_t best = 0;
-            for (size_t c = 1; c < k; c++) best = p[i * k + c] > p[i * k + best] ? c : best;
+            const size_t best = base_largest(p + i * k, 0, k);
             if (label >= 0 && (size_t)label == best) run->recall[label] += 1.0 / size[label];
             run->said[rows[i]] = (int32_t)best;
             keep_top(p + i * k, log_prior, k, run->top + rows[i] * TOP,
