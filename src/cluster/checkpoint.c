@@ -169,9 +169,7 @@ static psi_status load_array(const psi_run_folder *folder, const char *path, con
     psi_shape shape;
     void *data = NULL;
     TRY(psi_array_load(folder->ctx, path, name, dtype, &shape, &data));
-    bool same = shape.rank == expected->rank;
-    for (size_t i = 0; same && i < shape.rank; i++) same = shape.dim[i] == expected->dim[i];
-    if (!same) {
+    if (!psi_shape_equal(&shape, expected)) {
         psi_array_free(folder->ctx, data);
         return damaged(folder, "an array does not have the shape that it must have");
     }

@@ -3,13 +3,14 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/file.h"
+#include "base/vector.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 4096, BATCH = 256 };
+enum { BATCH = 256 };
 enum { LOOKED_AT = 4096 }; // observations whose features are measured: a second or two
 
 // A feature that hardly varies is measured in this share of what features usually vary by: one that
@@ -65,46 +66,27 @@ static void choose_label(const tally *rows, size_t n, int32_t *label, float *con
     }
 }
 
-static psi_status number_rows(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
-                              cluster_distinct *distinct, tally *rows)
-{
-    psi_status status = PSI_OK;
-    const size_t row_bytes = distinct->row_bytes;
-    unsigned char *block = NULL;
-    uint64_t *numbers = NULL;
-    TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
-    TRY(base_alloc(ctx, BLOCK, sizeof *numbers, &numbers));
-    for (size_t begin = 0; begin < data->n_observations; begin += BLOCK) {
-        const size_t count = base_min(BLOCK, data->n_observations - begin);
-        TRY(base_cancelled(ctx));
-        for (size_t i = 0; i < count; i++) numbers[i] = begin + i;
-        TRY(psi_observations_gather(ctx, data->observations, numbers, count, block));
-        for (size_t i = 0; i < count; i++) {
-            tally *row = &rows[begin + i];
-            TRY(cluster_distinct_add(ctx, distinct, block + i * row_bytes, &row->number));
-            row->label = found->labels[begin + i];
-            row->confidence = found->confidence ? found->confidence[begin + i] : 1.0f;
-            row->terminal = found->has_terminal && row->label == 0;
-        }
-    }
-done:
-    base_free(ctx, numbers);
-    base_free(ctx, block);
-    return status;
-}
-
 static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
                                 cluster_known *out)
 {
     psi_status status = PSI_OK;
     const size_t n = data->n_observations;
     tally *rows = NULL;
+    uint32_t *numbers = NULL;
     out->dtype = psi_observations_dtype(data->observations);
     out->shape = *psi_observations_shape(data->observations);
     TRY(base_alloc(ctx, n, sizeof *rows, &rows));
+    TRY(base_alloc(ctx, n, sizeof *numbers, &numbers));
     TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(data->observations),
                              &out->observations));
-    TRY(number_rows(ctx, data, found, &out->observations, rows));
+    TRY(cluster_distinct_observations(ctx, &out->observations, data->observations, NULL, n, n,
+                                      numbers));
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = (tally){.number = numbers[i],
+                          .label = found->labels[i],
+                          .terminal = found->has_terminal && found->labels[i] == 0,
+                          .confidence = found->confidence ? found->confidence[i] : 1.0f};
+    }
     qsort(rows, n, sizeof *rows, by_observation);
     TRY(base_alloc(ctx, out->observations.n, sizeof *out->labels, &out->labels));
     TRY(base_alloc(ctx, out->observations.n, sizeof *out->confidence, &out->confidence));
@@ -115,6 +97,7 @@ static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data, cons
         choose_label(rows + begin, end - begin, &out->labels[number], &out->confidence[number]);
     }
 done:
+    base_free(ctx, numbers);
     base_free(ctx, rows);
     return status;
 }
@@ -230,10 +213,7 @@ static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, cons
     const psi_batch_source source = {&inputs, cluster_inputs_gather};
     TRY(psi_net_predict_all(ctx, net, work, &source, rows, n, NULL, features, logits));
     for (size_t i = 0; i < n; i++) { // what the network calls them, as it will those to come
-        labels[i] = 0;
-        for (size_t c = 1; c < k; c++) {
-            if (logits[i * k + c] > logits[i * k + (size_t)labels[i]]) labels[i] = (int32_t)c;
-        }
+        labels[i] = (int32_t)base_largest(logits + i * k, 0, k);
     }
     TRY(measure(ctx, out, k, n, labels, features));
 done:

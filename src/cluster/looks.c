@@ -3,8 +3,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
-
-#include <xxhash.h>
+#include "cluster/distinct.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,54 +40,23 @@ psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, 
                                   cluster_looks *out)
 {
     psi_status status = PSI_OK;
-    enum { BLOCK = 4096 };
     const psi_observations *observations = problem->data->observations;
-    const size_t row_bytes = psi_observations_row_bytes(observations);
-    const size_t slots = (size_t)1 << (64 - __builtin_clzll(2 * most + 1));
-    unsigned char *known = NULL, *block = NULL;
-    uint32_t *slot = NULL;
-    size_t room = 256, n = 0;
+    cluster_distinct distinct = {0};
+    uint32_t *numbers = NULL;
     *out = (cluster_looks){0};
     TRY(list_leaves(ctx, problem, out));
-    TRY(base_alloc_zero(ctx, slots, sizeof *slot, &slot)); // number + 1; 0 is free
-    TRY(base_alloc(ctx, room, row_bytes, &known));
-    TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
-    base_progress progress =
-        base_progress_start(ctx, "telling observations apart", problem->n_states);
-    for (size_t begin = 0; begin < problem->n_states; begin += BLOCK) {
-        const size_t count = base_min(BLOCK, problem->n_states - begin);
-        const uint64_t *rows = problem->states + begin;
-        TRY(base_progress_at(&progress, begin));
-        TRY(psi_observations_gather(ctx, observations, rows, count, block));
-        for (size_t i = 0; i < count; i++) {
-            const unsigned char *row = block + i * row_bytes;
-            size_t at = XXH3_64bits(row, row_bytes) & (slots - 1);
-            while (slot[at] && memcmp(known + (slot[at] - 1) * row_bytes, row, row_bytes) != 0) {
-                at = (at + 1) & (slots - 1);
-            }
-            if (!slot[at]) {
-                if (n == most) {
-                    status = FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations",
-                                  most);
-                    goto done;
-                }
-                if (n == room) {
-                    room *= 2;
-                    TRY(base_resize(ctx, room, row_bytes, &known));
-                }
-                memcpy(known + n * row_bytes, row, row_bytes);
-                slot[at] = (uint32_t)++n;
-            }
-            out->leaf[rows[i]] = (int32_t)slot[at] - 1;
-        }
+    TRY(base_alloc(ctx, problem->n_states, sizeof *numbers, &numbers));
+    TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
+    TRY(cluster_distinct_observations(ctx, &distinct, observations, problem->states,
+                                      problem->n_states, most, numbers));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        out->leaf[problem->states[i]] = (int32_t)numbers[i];
     }
-    base_progress_end(&progress, problem->n_states);
-    TRY(nodes_new(ctx, n, false, out));
-    out->n_leaves = n;
+    TRY(nodes_new(ctx, distinct.n, false, out));
+    out->n_leaves = distinct.n;
 done:
-    base_free(ctx, block);
-    base_free(ctx, slot);
-    base_free(ctx, known);
+    cluster_distinct_free(ctx, &distinct);
+    base_free(ctx, numbers);
     if (status != PSI_OK) cluster_looks_free(ctx, out);
     return status;
 }

@@ -267,6 +267,8 @@ done:
     return status;
 }
 
+// base_softmax in floats and by all threads: every state, action and class of every refinement
+// passes here.
 typedef struct softmax_job {
     float *p;
     size_t n, k; // rows of k logits
@@ -315,13 +317,8 @@ static void network_free(void *self, psi_ctx *ctx)
 static psi_status check_trunk(psi_ctx *ctx, const psi_net *trunk, const psi_net_spec *wanted)
 {
     const psi_net_spec *spec = psi_net_spec_of(trunk);
-    bool same = spec->kind == wanted->kind && spec->input.rank == wanted->input.rank &&
-                spec->input_dtype == wanted->input_dtype && spec->n_hidden == wanted->n_hidden &&
-                spec->n_actions == wanted->n_actions && spec->n_classes == wanted->n_classes;
-    for (size_t i = 0; same && i < spec->input.rank; i++) {
-        same = spec->input.dim[i] == wanted->input.dim[i];
-    }
-    for (size_t i = 0; same && i < spec->n_hidden; i++) same = spec->hidden[i] == wanted->hidden[i];
+    const bool same = cluster_same_trunk(spec, wanted) && spec->n_actions == wanted->n_actions &&
+                      spec->n_classes == wanted->n_classes;
     if (same) return PSI_OK;
     return FAIL(ctx, PSI_EDATA, "the checkpoint's trunk is not a network for these observations");
 }
@@ -399,26 +396,21 @@ psi_status cluster_network_join(psi_ctx *ctx, const feature_cache *features, con
 {
     psi_status status = PSI_OK;
     const size_t d = features->d, outputs = fit->n_actions * fit->n_classes;
-    psi_net *net = NULL;
-    float *weight = NULL, *bias = NULL;
+    psi_net *net = NULL, *head = NULL;
+    float *weight = NULL;
     *out = NULL;
     TRY(cluster_with_new_head(ctx, trunk, fit->n_actions, fit->n_classes, 0, &net));
+    TRY(psi_net_clone(ctx, fit->net, &head));
     TRY(base_alloc(ctx, outputs, d * sizeof *weight, &weight));
-    TRY(base_alloc(ctx, outputs, sizeof *bias, &bias));
-    TRY(psi_net_tensor_get(ctx, fit->net, 0, weight));
-    TRY(psi_net_tensor_get(ctx, fit->net, 1, bias));
+    TRY(psi_net_tensor_get(ctx, head, 0, weight)); // head.weight (A·K, D), of scaled features
     for (size_t i = 0; i < outputs * d; i++) weight[i] *= features->scale[i % d];
-    for (size_t i = 0; i < psi_net_tensor_count(net); i++) {
-        psi_tensor_info info;
-        TRY(psi_net_tensor_info(ctx, net, i, &info));
-        if (strcmp(info.name, "head.weight") == 0) TRY(psi_net_tensor_set(ctx, net, i, weight));
-        if (strcmp(info.name, "head.bias") == 0) TRY(psi_net_tensor_set(ctx, net, i, bias));
-    }
+    TRY(psi_net_tensor_set(ctx, head, 0, weight));
+    TRY(psi_net_set_head(ctx, net, head));
     *out = net;
     net = NULL;
 done:
-    base_free(ctx, bias);
     base_free(ctx, weight);
+    psi_net_free(ctx, head);
     psi_net_free(ctx, net);
     return status;
 }

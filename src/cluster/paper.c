@@ -3,9 +3,9 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/file.h"
+#include "base/vector.h"
 #include "cluster/representation.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -94,10 +94,8 @@ static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, cons
         psi_net_predict_all(ctx, fit->net, fit->work, &source, rows, n, NULL, NULL, p);
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n * fit->n_actions; i++) {
-        float *row = p + i * fit->n_classes, most = row[0], sum = 0.0f;
-        for (size_t k = 1; k < fit->n_classes; k++) most = fmaxf(most, row[k]);
-        for (size_t k = 0; k < fit->n_classes; k++) sum += row[k] = expf(row[k] - most);
-        for (size_t k = 0; k < fit->n_classes; k++) row[k] /= sum;
+        float *row = p + i * fit->n_classes;
+        base_softmax(row, fit->n_classes, row);
     }
     return PSI_OK;
 }
@@ -107,13 +105,8 @@ static psi_status check_net(psi_ctx *ctx, const paper_state *state, const psi_ne
                             size_t n_actions, size_t n_classes)
 {
     const psi_net_spec *spec = psi_net_spec_of(net), *wanted = psi_net_spec_of(state->first);
-    bool same = spec->kind == wanted->kind && spec->input_dtype == wanted->input_dtype &&
-                spec->input.rank == wanted->input.rank && spec->n_hidden == wanted->n_hidden &&
-                spec->n_actions == n_actions && spec->n_classes == n_classes;
-    for (size_t i = 0; same && i < spec->input.rank; i++) {
-        same = spec->input.dim[i] == wanted->input.dim[i];
-    }
-    for (size_t i = 0; same && i < spec->n_hidden; i++) same = spec->hidden[i] == wanted->hidden[i];
+    const bool same = cluster_same_trunk(spec, wanted) && spec->n_actions == n_actions &&
+                      spec->n_classes == n_classes;
     if (same) return PSI_OK;
     return FAIL(ctx, PSI_EDATA, "the checkpoint's network is not one for these observations");
 }

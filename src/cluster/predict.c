@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "base/vector.h"
 
 #include <math.h>
 #include <string.h>
@@ -79,13 +80,6 @@ done:
 
 // ---- by a table ---------------------------------------------------------------------------------
 
-static bool same_shape(const psi_shape *a, const psi_shape *b)
-{
-    bool same = a->rank == b->rank;
-    for (size_t i = 0; same && i < a->rank; i++) same = a->dim[i] == b->dim[i];
-    return same;
-}
-
 static psi_status ask_table(psi_ctx *ctx, psi_predictor *p, const psi_observations *observations,
                             size_t n, int32_t *labels, float *confidence)
 {
@@ -106,11 +100,8 @@ static psi_status ask_table(psi_ctx *ctx, psi_predictor *p, const psi_observatio
 // The best of k logits, and its probability.
 static int32_t best_of(const float *logits, size_t k, float *probability)
 {
-    size_t best = 0;
+    const size_t best = base_largest(logits, 0, k);
     double sum = 0.0;
-    for (size_t c = 1; c < k; c++) {
-        if (logits[c] > logits[best]) best = c;
-    }
     for (size_t c = 0; c < k; c++) sum += exp((double)logits[c] - (double)logits[best]);
     *probability = (float)(1.0 / sum);
     return (int32_t)best;
@@ -151,7 +142,7 @@ static psi_status check_kind(psi_ctx *ctx, const psi_predictor *p,
     }
     const psi_dtype dtype = psi_observations_dtype(observations);
     const psi_shape *shape = psi_observations_shape(observations);
-    if (dtype != p->known->dtype || !same_shape(shape, &p->known->shape))
+    if (dtype != p->known->dtype || !psi_shape_equal(shape, &p->known->shape))
         TRY(FAIL(ctx, PSI_ESHAPE,
                  "the table was made from %s observations of %zu numbers, these are %s of %zu",
                  psi_dtype_name(p->known->dtype), psi_shape_size(&p->known->shape),

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "base/vector.h"
 #include "cluster/images.h"
 
 #include <string.h>
@@ -13,6 +14,14 @@
 enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
 enum { FEWEST_STEPS = 1000, MOST_STEPS = 12000, RESNET_SPARES = 250 };
 static const double KEEP_EVERY = 20.0; // seconds
+
+bool cluster_same_trunk(const psi_net_spec *a, const psi_net_spec *b)
+{
+    bool same = a->kind == b->kind && a->input_dtype == b->input_dtype &&
+                psi_shape_equal(&a->input, &b->input) && a->n_hidden == b->n_hidden;
+    for (size_t i = 0; same && i < a->n_hidden; i++) same = a->hidden[i] == b->hidden[i];
+    return same;
+}
 
 psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
                                  size_t n_classes, uint64_t seed, psi_net **out)
@@ -92,10 +101,7 @@ static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, cluster_inp
         TRY(psi_net_predict_all(ctx, net, work, &source, judged->rows + begin, n, NULL, NULL,
                                 logits));
         for (size_t i = 0; i < n; i++) {
-            size_t best = 0;
-            for (size_t k = 1; k < n_latent; k++) {
-                if (logits[i * n_latent + k] > logits[i * n_latent + best]) best = k;
-            }
+            const size_t best = base_largest(logits + i * n_latent, 0, n_latent);
             right += best == (size_t)judged->targets[begin + i];
         }
         TRY(base_progress_at(&progress, begin + n));

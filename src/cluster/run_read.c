@@ -119,9 +119,7 @@ static psi_status load_array(psi_ctx *ctx, const char *path, const char *name, p
     psi_shape shape;
     void *values = NULL;
     TRY(psi_array_load(ctx, path, name, dtype, &shape, &values));
-    bool same = shape.rank == expected->rank;
-    for (size_t i = 0; same && i < expected->rank; i++) same = shape.dim[i] == expected->dim[i];
-    if (!same) {
+    if (!psi_shape_equal(&shape, expected)) {
         TRY(FAIL(ctx, PSI_EDATA, "%s: the shape of %s does not fit the manifest", path, name));
     }
     memcpy(out, &values, sizeof values);

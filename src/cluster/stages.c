@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/vector.h"
 #include "cluster/observe.h"
 #include "cluster/samples.h"
 
@@ -232,11 +233,8 @@ psi_status psi_run_assign(psi_ctx *ctx, const psi_run *run, const psi_observatio
             TRY(psi_net_predict(ctx, all.head[stage], all.works[stage], all.features, count, NULL,
                                 all.outputs));
             for (size_t i = 0; i < count; i++) {
-                size_t best = first;
-                for (size_t c = first + 1; c < k; c++) {
-                    if (all.outputs[i * k + c] > all.outputs[i * k + best]) best = c;
-                }
-                labels[stage * n + begin + i] = (int32_t)best;
+                labels[stage * n + begin + i] =
+                    (int32_t)base_largest(all.outputs + i * k, first, k);
             }
         }
     }
