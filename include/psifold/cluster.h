@@ -77,6 +77,7 @@ typedef struct psi_run psi_run; // a run folder, see below
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
+    size_t stack;             // observations, the last so many of an episode, that are seen as one
     bool split;               // refine strictly inside the old clusters; false: cluster anew
     bool fine_tune;           // at the end the whole network learns the labels; false: its heads
     bool heads;               // keep heads of every refinement in the run folder
@@ -175,7 +176,8 @@ typedef enum psi_doubt_kind {
     PSI_DOUBT_PAIR,    // latent states `state` and `other` may be one
     PSI_DOUBT_UNTRIED, // action `other` was never taken in latent state `state`
     PSI_DOUBT_RARE,    // … or in some of its looks too rarely to show another law
-    PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows; −1: many
+    PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows; −1: many. The
+                       // last `other` observations, seen as one, may tell it, too
     PSI_DOUBT_LOOKS,   // … or what its observations look like does: it may be several
 } psi_doubt_kind;
 
@@ -192,6 +194,7 @@ typedef struct psi_doubt {
 // What a clustering found. Everything in it belongs to it.
 typedef struct psi_clustering {
     size_t n_observations;
+    size_t stack;    // of them, the last so many of an episode, that were seen as one
     size_t n_latent; // K; latent state 0 is the terminal one if has_terminal
     bool has_terminal;
     int32_t *labels;         // (n_observations) −1: ignored
@@ -375,6 +378,7 @@ typedef struct psi_run_result {
     bool has_terminal;
     psi_fingerprint fingerprint; // of the data it was made from
     char *observation_key;       // the entry of their Dict observation; or NULL
+    size_t stack;                // their observations that are seen as one (psi_run_observe)
     double gamma, epsilon_reward, epsilon_sf;
     int32_t *labels;         // (n_observations)
     psi_mdp *model;          // {w_a, M_a}
@@ -398,11 +402,17 @@ PSI_API psi_status psi_run_steps(psi_ctx *ctx, const char *folder, size_t *n,
                                  psi_cluster_step **out);
 PSI_API void psi_run_steps_free(psi_ctx *ctx, psi_cluster_step *steps);
 
-// What every refinement calls other observations, by its heads: labels (n_refinements, n), in one
-// pass over them. Latent state 0 is never given where it is the terminal one, which is no matter of
-// looks. PSI_EMISSING without heads, PSI_ESHAPE for observations of another shape or type.
+// What every refinement calls other observations (of psi_run_observe), by its heads: labels
+// (n_refinements, n), in one pass over them. Latent state 0 is never given where it is the terminal
+// one, which is no matter of looks. PSI_EMISSING without heads, PSI_ESHAPE for observations of
+// another shape or type.
 PSI_API psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result *run,
                                   const psi_observations *observations, int32_t *labels);
+
+// The observations of data as a run sees them: stacked, if it stacks. The data must outlive them.
+// *out belongs to the caller.
+PSI_API psi_status psi_run_observe(psi_ctx *ctx, const psi_run_result *run,
+                                   const psi_trajectories *data, psi_observations **out);
 
 // A run's table or network, ready to be asked again and again; by one thread at a time. The run
 // must outlive it, its folder need not. *out belongs to the caller.
@@ -410,12 +420,12 @@ typedef struct psi_predictor psi_predictor;
 PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const psi_run_result *run, psi_predictor **out);
 PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
 
-// Which latent states observations are: labels (n) and, unless it is NULL, confidence (n), the
-// probability of each label. An observation unlike anything that the run has seen, or whose label
-// is less probable than min_confidence, is −1: a table knows the observations that occurred, a
-// network those whose features are as near to their latent state's as those of its own data.
-// PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no numbers,
-// PSI_EMISSING for a table that an older version made.
+// Which latent states observations (of psi_run_observe) are: labels (n) and, unless it is NULL,
+// confidence (n), the probability of each label. An observation unlike anything that the run has
+// seen, or whose label is less probable than min_confidence, is −1: a table knows the observations
+// that occurred, a network those whose features are as near to their latent state's as those of its
+// own data. PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no
+// numbers, PSI_EMISSING for a table that an older version made.
 PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
                                const psi_observations *observations, double min_confidence,
                                int32_t *labels, float *confidence);

@@ -139,6 +139,8 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
 {
     psi_status status = PSI_OK;
     clustering_run run = {.ctx = ctx, .options = options};
+    psi_trajectories seen = *data;
+    psi_observations *stacked = NULL;
     bool under_way = false; // what is kept of it was read
     cluster_phases_start(&run.state.phases, &run.inputs.passed);
     *out = NULL;
@@ -146,12 +148,16 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     TRY(base_alloc_zero(ctx, 1, sizeof *run.result, &run.result));
     run.result->accuracy = (double)NAN;
     run.result->n_observations = data->n_observations;
+    run.result->stack = options->stack;
     if (options->run) {
         TRY(cluster_run_start(options->run, data, options));
         TRY(cluster_checkpoint_load_phases(options->run, &run.state.phases));
         under_way = true;
     }
-    TRY(cluster_problem_new(ctx, data, options->seed, &run.problem));
+    TRY(psi_observations_stack(ctx, data->observations, options->stack, data->n_episodes,
+                               data->episode_offsets, &stacked));
+    seen.observations = stacked;
+    TRY(cluster_problem_new(ctx, &seen, options->seed, &run.problem));
     const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
     run.result->verdict = PSI_VERDICT_NOT_ASKED;
     TRY(evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run));
@@ -167,6 +173,7 @@ done:
         if (kept != PSI_OK) status = kept;
     }
     run_free(&run);
+    psi_observations_free(ctx, stacked);
     return status;
 }
 

@@ -155,12 +155,17 @@ static psi_status save_seen(writing *to, const psi_trajectories *data, const psi
     psi_status status = PSI_OK;
     psi_ctx *ctx = to->run->ctx;
     char *path = NULL;
+    psi_trajectories stacked = *data;
     cluster_known seen = {0};
+    stacked.observations = NULL;
     TRY(path_for(to, "seen.npz", &path));
-    TRY(cluster_known_find(ctx, data, found, &seen));
+    TRY(psi_observations_stack(ctx, data->observations, found->stack, data->n_episodes,
+                               data->episode_offsets, &stacked.observations));
+    TRY(cluster_known_find(ctx, &stacked, found, &seen));
     TRY(cluster_known_save(ctx, &seen, found->n_latent, path));
 done:
     cluster_known_free(ctx, &seen);
+    psi_observations_free(ctx, stacked.observations);
     base_free(ctx, path);
     return status;
 }
@@ -232,14 +237,28 @@ static json_t *manifest_certificate(const psi_certificate *certificate)
         base_json_real(certificate->worst_sf), "mergeable", (json_int_t)certificate->mergeable);
 }
 
+static json_t *manifest_shape(const psi_shape *shape)
+{
+    json_t *sizes = json_array();
+    for (size_t i = 0; i < shape->rank; i++) {
+        if (json_array_append_new(sizes, json_integer((json_int_t)shape->dim[i])) == 0) continue;
+        json_decref(sizes);
+        return NULL;
+    }
+    return sizes;
+}
+
 static json_t *manifest_data(const char *path, const psi_trajectories *data,
                              const psi_fingerprint *fingerprint)
 {
-    return json_pack("{s:s*, s:s*, s:s, s:I, s:I, s:I, s:I}", "path", path, "observation_key",
-                     data->observation_key, "fingerprint", fingerprint->hex, "episodes",
-                     (json_int_t)data->n_episodes, "transitions", (json_int_t)data->n_transitions,
-                     "observations", (json_int_t)data->n_observations, "n_actions",
-                     (json_int_t)data->n_actions);
+    const psi_observations *observations = data->observations;
+    return json_pack("{s:s*, s:s*, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "path", path,
+                     "observation_key", data->observation_key, "fingerprint", fingerprint->hex,
+                     "episodes", (json_int_t)data->n_episodes, "transitions",
+                     (json_int_t)data->n_transitions, "observations",
+                     (json_int_t)data->n_observations, "n_actions", (json_int_t)data->n_actions,
+                     "observation_dtype", psi_dtype_name(psi_observations_dtype(observations)),
+                     "observation_shape", manifest_shape(psi_observations_shape(observations)));
 }
 
 static json_t *manifest_phases(const psi_clustering *found)

@@ -76,6 +76,13 @@ static psi_status load_manifest(psi_ctx *ctx, const char *folder, psi_run_result
     memcpy(out->fingerprint.hex, fingerprint, sizeof out->fingerprint.hex);
     const char *key = json_string_value(json_object_get(data, "observation_key"));
     if (key) TRY(base_copy_text(ctx, key, &out->observation_key));
+    const json_t *stack = json_object_get(json_object_get(manifest, "options"), "stack");
+    out->stack = stack ? (size_t)json_integer_value(stack) : 1; // older runs do not say
+    if (out->stack < 1 || out->stack > PSI_MAX_FRAMES) {
+        status =
+            FAIL(ctx, PSI_EFORMAT, "%s: %zu observations cannot be seen as one", path, out->stack);
+        goto done;
+    }
     out->gamma = json_number_value(json_object_get(found, "gamma"));
     out->epsilon_reward = json_number_value(json_object_get(found, "epsilon_reward"));
     out->epsilon_sf = json_number_value(json_object_get(found, "epsilon_sf"));

@@ -154,6 +154,9 @@ static void put_data_facts(report_page *page)
         report_put(html, " of ");
         report_samples_describe(page->samples, html);
     }
+    if (run->result && run->result->stack > 1) {
+        report_putf(html, "; the last %zu of an episode are seen as one", run->result->stack);
+    }
     report_put(html, "</dd>");
     if (run->manifest) {
         put_fact(html, "episodes");

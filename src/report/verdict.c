@@ -88,7 +88,12 @@ static void put_doubt(report_text *html, const report_doubt *doubt)
     } else {
         report_put(html, "What came before latent state ");
         put_link(html, doubt->state);
-        report_put(html, " tells what follows it.");
+        report_put(html, " tells what follows it");
+        if (doubt->other > 1) { // older runs do not say
+            report_putf(html, ": see the last %zu observations as one (<code>--stack %zu</code>)",
+                        doubt->other, doubt->other);
+        }
+        report_put(html, ".");
     }
     report_put(html, "</li>");
 }
