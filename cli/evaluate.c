@@ -62,8 +62,10 @@ static psi_status heads_errors(cli_call *cli, const psi_trajectories *data, cons
     const size_t n = data->n_observations;
     int32_t *labels = NULL;
     psi_mdp *model = NULL;
+    psi_observations *observations = NULL;
     TRY(base_alloc(cli->ctx, run->n_steps, n * sizeof *labels, &labels));
-    TRY(psi_run_assign(cli->ctx, run, data->observations, labels));
+    TRY(psi_run_observe(cli->ctx, run, data, &observations));
+    TRY(psi_run_assign(cli->ctx, run, observations, labels));
     for (size_t i = 0; i < run->n_steps; i++) {
         char what[32];
         psi_mdp_free(cli->ctx, model);
@@ -81,6 +83,7 @@ static psi_status heads_errors(cli_call *cli, const psi_trajectories *data, cons
         TRY(print_errors(cli, what, model, &paths, into));
     }
 done:
+    psi_observations_free(cli->ctx, observations);
     psi_mdp_free(cli->ctx, model);
     base_free(cli->ctx, labels);
     return status;
@@ -176,10 +179,12 @@ static psi_status forget_doubtful(cli_call *cli, const psi_run *run, const psi_t
 {
     psi_status status = PSI_OK;
     psi_predictor *predictor = NULL;
+    psi_observations *observations = NULL;
     int32_t *sure = NULL;
     TRY(base_alloc(cli->ctx, data->n_observations, sizeof *sure, &sure));
     TRY(psi_predictor_new(cli->ctx, run, &predictor));
-    TRY(psi_predict(cli->ctx, predictor, data->observations, least, sure, NULL));
+    TRY(psi_run_observe(cli->ctx, run, data, &observations));
+    TRY(psi_predict(cli->ctx, predictor, observations, least, sure, NULL));
     for (size_t e = 0; e < data->n_episodes; e++) {
         const uint64_t end = data->episode_offsets[e + 1] + e;
         for (uint64_t row = data->episode_offsets[e] + e; row <= end; row++) {
@@ -188,6 +193,7 @@ static psi_status forget_doubtful(cli_call *cli, const psi_run *run, const psi_t
         }
     }
 done:
+    psi_observations_free(cli->ctx, observations);
     psi_predictor_free(cli->ctx, predictor);
     base_free(cli->ctx, sure);
     return status;

@@ -75,6 +75,7 @@ typedef struct psi_cluster_phase {
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
+    size_t stack;          // observations, the last so many of an episode, that are seen as one
     bool split;            // refine strictly inside the old clusters; false: cluster anew
     bool fine_tune;        // at the end the whole network learns the labels; false: its heads
     bool heads;            // keep heads of every refinement in the run folder
@@ -170,7 +171,8 @@ PSI_API const char *psi_verdict_name(psi_verdict verdict);
     X(PAIR, "pair")       /* latent states `state` and `other` may be one */                       \
     X(UNTRIED, "untried") /* action `other` was never taken in latent state `state` */             \
     X(RARE, "rare")       /* … or in some of its looks too rarely to show another law */         \
-    X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many */   \
+    X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many. The \
+                         last `other` observations, seen as one, may tell it, too */               \
     X(LOOKS, "looks") /* … or what its observations look like does: it may be several */
 
 typedef enum psi_doubt_kind {
@@ -212,6 +214,8 @@ typedef struct psi_run {
     char *data_path;       // for the record; NULL: not known
     char *observation_key; // the entry of their Dict observation; NULL: there is only one
     size_t n_episodes, n_transitions, n_observations, n_actions;
+    psi_dtype observation_dtype; // of a single one, not stacked
+    psi_shape observation_shape;
     psi_cluster_options options; // but for watch and user, which are NULL
     int threads;
 
@@ -272,11 +276,12 @@ typedef struct psi_predictor psi_predictor;
 PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const psi_run *run, psi_predictor **out);
 PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
 
-// Which latent states observations are: labels (n) and, unless it is NULL, confidence (n), the
-// probability of each label. An observation unlike anything that the run has seen, or whose label
-// is less probable than min_confidence, is −1: a table knows the observations that occurred, a
-// network those whose features are as near to their latent state's as those of its own data.
-// PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no numbers.
+// Which latent states observations (of psi_run_observe) are: labels (n) and, unless it is NULL,
+// confidence (n), the probability of each label. An observation unlike anything that the run has
+// seen, or whose label is less probable than min_confidence, is −1: a table knows the observations
+// that occurred, a network those whose features are as near to their latent state's as those of its
+// own data. PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no
+// numbers.
 PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
                                const psi_observations *observations, double min_confidence,
                                int32_t *labels, float *confidence);
@@ -285,6 +290,11 @@ PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
 // episodes become what they are known to be, and −1 what looks like an end where the episode went
 // on.
 PSI_API void psi_mark_terminals(const psi_trajectories *data, int32_t *labels);
+
+// The observations of data as a run sees them: stacked, if it stacks. The data must outlive them.
+// *out belongs to the caller.
+PSI_API psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                                   psi_observations **out);
 
 // The labels (n_observations) that a run gives to data: its own if these are the data that it was
 // made from (*own, by their fingerprint; may be NULL), else those that psi_predict gives, with

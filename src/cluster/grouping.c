@@ -83,8 +83,9 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
 {
     const psi_observations *observations = run->problem.data->observations;
     const psi_dtype dtype = psi_observations_dtype(observations);
-    const bool number = psi_observations_row_bytes(observations) == psi_dtype_size(dtype) &&
-                        dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
+    const bool number =
+        psi_observations_row_bytes(observations) == run->options->stack * psi_dtype_size(dtype) &&
+        dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
     const size_t n = run->problem.n_states, most = wanted || number ? n : n / FEWEST_VISITS;
     const psi_status status =
         cluster_looks_distinct(run->ctx, &run->problem, most + 1, &run->looks);

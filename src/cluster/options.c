@@ -47,6 +47,8 @@ static const psi_option OPTIONS[] = {
     {"approximator", 0, PSI_OPTION_CHOICE, FIELD(approximator),
      OPTION_WORDS(PSI_APPROXIMATOR_TABLE), "auto", NULL, PSI_OPTION_MAIN,
      "what predicts rewards and next latent states"},
+    {"stack", 0, PSI_OPTION_SIZE, FIELD(stack), "N", "1", "[1,255]", PSI_OPTION_MAIN,
+     "see the last N observations of an episode as one"},
     {"paper", 0, PSI_OPTION_CHOICE, FIELD(paper), OPTION_WORDS(PSI_PAPER_TABLE), "none", NULL,
      PSI_OPTION_MORE,
      "the paper's schedule and constants for this task, where no others are given"},

@@ -29,11 +29,19 @@ static psi_status is_own(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
     return status;
 }
 
+psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                           psi_observations **out)
+{
+    return psi_observations_stack(ctx, data->observations, run->options.stack, data->n_episodes,
+                                  data->episode_offsets, out);
+}
+
 psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
                          int32_t *labels, bool *own)
 {
     psi_status status = PSI_OK;
     psi_predictor *predictor = NULL;
+    psi_observations *observations = NULL;
     bool same;
     if (data->n_actions != run->n_actions) {
         return FAIL(ctx, PSI_ESHAPE, "the run knows %zu actions, the data have %zu", run->n_actions,
@@ -46,9 +54,11 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
         goto done;
     }
     TRY(psi_predictor_new(ctx, run, &predictor));
-    TRY(psi_predict(ctx, predictor, data->observations, 0.0, labels, NULL));
+    TRY(psi_run_observe(ctx, run, data, &observations));
+    TRY(psi_predict(ctx, predictor, observations, 0.0, labels, NULL));
     if (run->has_terminal) psi_mark_terminals(data, labels);
 done:
+    psi_observations_free(ctx, observations);
     psi_predictor_free(ctx, predictor);
     return status;
 }

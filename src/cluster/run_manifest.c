@@ -81,13 +81,24 @@ static json_t *certificate_out(const psi_certificate *certificate)
         base_json_real(certificate->worst_sf), "mergeable", (json_int_t)certificate->mergeable);
 }
 
+static json_t *shape_out(const psi_shape *shape)
+{
+    json_t *sizes = json_array();
+    for (size_t i = 0; sizes && i < shape->rank; i++) {
+        sizes = append(sizes, json_integer((json_int_t)shape->dim[i]));
+    }
+    return sizes;
+}
+
 static json_t *data_out(const psi_run *run)
 {
-    return json_pack("{s:s*, s:s*, s:s, s:I, s:I, s:I, s:I}", "path", run->data_path,
+    return json_pack("{s:s*, s:s*, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "path", run->data_path,
                      "observation_key", run->observation_key, "fingerprint", run->fingerprint.hex,
                      "episodes", (json_int_t)run->n_episodes, "transitions",
                      (json_int_t)run->n_transitions, "observations",
-                     (json_int_t)run->n_observations, "n_actions", (json_int_t)run->n_actions);
+                     (json_int_t)run->n_observations, "n_actions", (json_int_t)run->n_actions,
+                     "observation_dtype", psi_dtype_name(run->observation_dtype),
+                     "observation_shape", shape_out(&run->observation_shape));
 }
 
 static json_t *phases_out(const psi_run *run)
@@ -205,6 +216,22 @@ static bool fingerprint_in(const json_t *value, psi_fingerprint *out)
     return true;
 }
 
+// What one observation is; runs of an older version do not say.
+static void observation_in(const json_t *data, psi_run *run)
+{
+    const char *name = json_string_value(json_object_get(data, "observation_dtype"));
+    const json_t *sizes = json_object_get(data, "observation_shape");
+#define X(id, ...)                                                                                 \
+    if (name && strcmp(psi_dtype_name(PSI_##id), name) == 0) run->observation_dtype = PSI_##id;
+    PSI_DTYPE_TABLE(X)
+#undef X
+    run->observation_shape.rank = base_min(json_array_size(sizes), PSI_MAX_RANK);
+    for (size_t i = 0; i < run->observation_shape.rank; i++) {
+        const json_int_t size = json_integer_value(json_array_get(sizes, i));
+        run->observation_shape.dim[i] = size > 0 ? (size_t)size : 0;
+    }
+}
+
 static psi_status data_in(psi_ctx *ctx, const char *path, const json_t *data, psi_run *run)
 {
     psi_status status = PSI_OK;
@@ -215,6 +242,7 @@ static psi_status data_in(psi_ctx *ctx, const char *path, const json_t *data, ps
     }
     if (from) TRY(base_copy_text(ctx, from, &run->data_path));
     if (key) TRY(base_copy_text(ctx, key, &run->observation_key));
+    observation_in(data, run);
     run->n_episodes = count_in(data, "episodes");
     run->n_transitions = count_in(data, "transitions");
     TRY(number_in(ctx, path, data, "n_actions", 1, MAX_LATENT, &run->n_actions));

@@ -78,8 +78,9 @@ static psi_status ask_the_past(judging *run)
                              &past));
     result->past = past.share;
     if (past.suspect) {
-        TRY(judging_doubt(run,
-                          (psi_doubt){.kind = PSI_DOUBT_PAST, .state = past.worst, .other = -1}));
+        TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST,
+                                           .state = past.worst,
+                                           .other = (int32_t)result->options.stack + 1}));
     }
 done:
     return status;

@@ -83,7 +83,10 @@ static void put_doubt(report_text *html, const psi_doubt *doubt)
         if (doubt->state >= 0) {
             report_put(html, "What came before latent state ");
             put_link(html, doubt->state);
-            report_put(html, " tells what follows it.");
+            report_putf(html,
+                        " tells what follows it: see the last %d observations as one "
+                        "(<code>--stack %d</code>).",
+                        doubt->other, doubt->other);
             break;
         }
         psi_doubt_sentence(doubt, sentence, sizeof sentence);
