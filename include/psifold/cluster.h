@@ -247,7 +247,7 @@ typedef struct psi_run {
     bool stable;       // a second round found the same latent states
     bool judged;       // whether anything is still hidden was asked (not in the paper's schedule)
     double split_gain; // nats per step by which direct predictions still beat the model's
-    bool hot;          // … more than chance: the latent states hide something
+    bool lack_of_fit;  // … more than chance: there may be more latent states
     bool has_heads;    // … of every refinement are in the run folder
     bool has_trunk;    // features were learnt: the network behind them is in the run folder
     double ignored;    // share of the states, at the end

@@ -266,7 +266,7 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     result->smoothed = found->smoothed;
     result->converged = found->converged;
     result->stable = result->verdict == PSI_VERDICT_CERTAIN;
-    result->hot = result->past > 0.0;
+    result->lack_of_fit = result->past > 0.0;
     result->judged = true;
     result->rounds = 1;
     result->approximator = table ? PSI_APPROXIMATOR_TABLE : cluster_kind_of(run->network.kind);

@@ -343,7 +343,7 @@ static psi_status describe(clustering_run *run)
     result->smoothed = best->smoothed;
     result->converged = best->converged;
     result->judged = !run->options->paper;
-    result->hot = best->test.hot;
+    result->lack_of_fit = best->test.hot;
     result->split_gain = result->judged ? best->test.mean : (double)NAN;
     result->approximator = run->approximator.kind;
     result->has_trunk = cluster_is_network(&run->approximator);

@@ -62,8 +62,8 @@ static json_t *result_out(const psi_run *run)
         "past_fraction", base_json_real(run->past), "advice", advice_out(run), "doubts",
         doubts_out(run), "latent_states", (json_int_t)run->n_latent, "has_terminal",
         run->has_terminal, "approximator", psi_approximator_name(run->approximator), "converged",
-        run->converged, "stable", run->stable, "matching_condition", run->matching_condition, "hot",
-        run->judged ? json_boolean(run->hot) : json_null(), "split_gain",
+        run->converged, "stable", run->stable, "matching_condition", run->matching_condition,
+        "lack_of_fit", run->judged ? json_boolean(run->lack_of_fit) : json_null(), "split_gain",
         base_json_real(run->split_gain), "ignored_fraction", base_json_real(run->ignored),
         "smoothed_fraction", base_json_real(run->smoothed), "gamma", base_json_real(run->gamma),
         "epsilon_reward", base_json_real(run->epsilon_reward), "epsilon_sf",
@@ -283,8 +283,8 @@ static psi_status result_in(psi_ctx *ctx, const char *path, const json_t *found,
     run->converged = flag_in(found, "converged");
     run->stable = flag_in(found, "stable");
     run->matching_condition = flag_in(found, "matching_condition");
-    run->judged = json_is_boolean(json_object_get(found, "hot"));
-    run->hot = flag_in(found, "hot");
+    run->judged = json_is_boolean(json_object_get(found, "lack_of_fit"));
+    run->lack_of_fit = flag_in(found, "lack_of_fit");
     run->split_gain = real_in(found, "split_gain");
     run->ignored = real_in(found, "ignored_fraction");
     run->smoothed = real_in(found, "smoothed_fraction");

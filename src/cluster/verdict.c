@@ -182,8 +182,9 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
         }
     }
     TRY(ask_the_past(&run));
-    result->verdict = result->past > 0.0 && result->stable && !result->hot ? PSI_VERDICT_NOT_MARKOV
-                      : result->n_doubts > 0 || !result->stable || result->hot ||
+    result->verdict = result->past > 0.0 && result->stable && !result->lack_of_fit
+                          ? PSI_VERDICT_NOT_MARKOV
+                      : result->n_doubts > 0 || !result->stable || result->lack_of_fit ||
                               result->doubtful > JUDGING_DOUBTFUL
                           ? PSI_VERDICT_UNDETERMINED
                           : PSI_VERDICT_CERTAIN;

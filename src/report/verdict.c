@@ -35,7 +35,7 @@ static void put_rounds(report_page *page)
 {
     const psi_run *run = page->run;
     report_text *html = &page->html;
-    if (run->hot) {
+    if (run->lack_of_fit) {
         open_box(html, "bad", "Not the whole truth yet");
         report_put(html, "something in the observations still predicts more than the latent states "
                          "do. There may be more of them.");

@@ -127,7 +127,7 @@ class Command(unittest.TestCase):
         self.refuse(2, "colum-world", "generate", "colum-world", "-o", self.path / "x")
         self.refuse(2, "at least 1", "generate", "column-world", "--episodes", 0,
                     "-o", self.path / "x")
-        self.refuse(2, "nothing called", "fetch", "cifar")
+        self.refuse(2, "cannot be fetched", "fetch", "cifar")
         self.refuse(2, "at most 1024", "inspect", "x", "--threads", 5000)
         self.assertEqual(list(self.path.iterdir()), [])
 
@@ -272,7 +272,7 @@ class Command(unittest.TestCase):
         run_folder = self.path / "run"
         found = json.loads(self.succeed("cluster", data, "-o", run_folder, "--json").stdout)
         self.assertEqual(found["latent_states"], 4)
-        self.assertTrue(found["converged"] and found["stable"] and not found["hot"])
+        self.assertTrue(found["converged"] and found["stable"] and not found["lack_of_fit"])
         self.assertEqual([step["clusters"] for step in found["refinements"]], [3, 4, 4])
         for key in ("epsilon_reward", "epsilon_sf", "gamma", "seconds", "certificate"):
             self.assertIn(key, found)

@@ -100,7 +100,7 @@ static void rare_actions_are_not_learnt_by_heart(void **state)
     psi_purity purity;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
     assert_int_equal(found->n_latent, instance.latent_states);
-    assert_false(found->hot);
+    assert_false(found->lack_of_fit);
     assert_ok(ctx, psi_purity_of(ctx, data, found->labels, found->n_latent, &purity));
     assert_true(purity.off_diagonal == 0.0);
     psi_run_free(ctx, found);

@@ -42,7 +42,7 @@ void test_assert_partition(psi_ctx *ctx, const psi_trajectories *data, const psi
     assert_int_equal(found->n_latent, purity.true_latent_states);
     assert_true(purity.off_diagonal == 0.0);
     assert_true(purity.accuracy > 0.9995);
-    assert_false(found->hot);
+    assert_false(found->lack_of_fit);
 }
 
 void test_assert_exact(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found)

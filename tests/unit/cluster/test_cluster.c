@@ -292,28 +292,15 @@ static void assert_same_run(const psi_run *one, const psi_run *other)
                              other->n_actions,  other->n_latent,      other->n_steps,
                              other->n_doubts,   other->rounds,        other->n_phases};
     assert_memory_equal(sizes, others, sizeof sizes);
-    const int words[] = {one->threads,
-                         one->has_terminal,
-                         (int)one->approximator,
-                         one->verdict,
-                         one->converged,
-                         one->stable,
-                         one->judged,
-                         one->hot,
-                         one->has_heads,
-                         one->has_trunk,
-                         one->matching_condition},
-              others_words[] = {other->threads,
-                                other->has_terminal,
-                                (int)other->approximator,
-                                other->verdict,
-                                other->converged,
-                                other->stable,
-                                other->judged,
-                                other->hot,
-                                other->has_heads,
-                                other->has_trunk,
-                                other->matching_condition};
+    const int words[] = {one->threads,   one->has_terminal,      (int)one->approximator,
+                         one->verdict,   one->converged,         one->stable,
+                         one->judged,    one->lack_of_fit,       one->has_heads,
+                         one->has_trunk, one->matching_condition},
+              others_words[] = {
+                  other->threads,   other->has_terminal,      (int)other->approximator,
+                  other->verdict,   other->converged,         other->stable,
+                  other->judged,    other->lack_of_fit,       other->has_heads,
+                  other->has_trunk, other->matching_condition};
     assert_memory_equal(words, others_words, sizeof words);
     const double reals[] = {one->accuracy, one->margin,     one->doubtful, one->past,
                             one->gamma,    one->epsilon_sf, one->gap,      one->split_gain,

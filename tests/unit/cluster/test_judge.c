@@ -122,7 +122,7 @@ static void chance_is_hardly_ever_a_loss(void **state)
 }
 
 // Halves of a state gain nothing from being told apart, where what happened had no part in the
-// choice; different states do, and of a handful nothing is said.
+// choice; different states do, and a handful decides nothing.
 static void halves_are_one_and_states_are_not(void **state)
 {
     (void)state;
