@@ -175,8 +175,9 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
     if (call.run) {
         TRY(psi_run_load(cli->ctx, call.run, &run));
         if (!run->representation) {
-            status = FAIL(cli->ctx, PSI_EMISSING,
-                          "%s used a table, which knows nothing of other observations", call.run);
+            status =
+                FAIL(cli->ctx, PSI_EMISSING,
+                     "%s used a table, which cannot be applied to other observations", call.run);
             goto done;
         }
         call.options.representation = run->representation;

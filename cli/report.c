@@ -29,7 +29,7 @@ static void print_result(cli_call *cli, const char *output, bool run, const psi_
               made->figures, cli_bytes(bytes, (double)made->bytes));
     if (!made->finished) cli_print(cli, "  the run was interrupted: the page says how far it got");
     if (run && !made->pictures)
-        cli_print(cli, "  the data are not there: no observations are shown");
+        cli_print(cli, "  the data were not found: no observations are shown");
     if (!psi_figures_possible()) cli_print(cli, "  gnuplot is not installed: figures are left out");
 }
 

@@ -63,7 +63,7 @@ static psi_status verify_files(cli_call *cli, const char *folder)
     psi_status status = psi_run_check_files(cli->ctx, folder, &n);
     if (status == PSI_OK) status = psi_run_check(cli->ctx, folder);
     if (status != PSI_OK) return status;
-    cli_print(cli, "%s: all %zu files are as the run has left them", folder, n);
+    cli_print(cli, "%s: all %zu files match their checksums", folder, n);
     return cli_set(cli, "files", json_integer((json_int_t)n));
 }
 
@@ -108,7 +108,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     }
     if (!arguments[1]) {
         TRY(FAIL(cli->ctx, PSI_EUSAGE,
-                 "verify needs FILE, the data to hold the run against; or "
+                 "verify needs FILE, the data to test the run on, or "
                  "--files"));
     }
     TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
@@ -116,7 +116,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1],
-              own ? ", the data that it was made from: other data would say more" : "");
+              own ? ", its own data: other data make a stronger test" : "");
     TRY(cli_set(cli, "own_data", json_boolean(own)));
     cli_print_certificate(cli, certificate);
     status = cli_set(cli, "certificate", cli_certificate_json(certificate));

@@ -171,7 +171,7 @@ static psi_status load_array(const psi_run_folder *folder, const char *path, con
     TRY(psi_array_load(folder->ctx, path, name, dtype, &shape, &data));
     if (!psi_shape_equal(&shape, expected)) {
         psi_array_free(folder->ctx, data);
-        return damaged(folder, "an array does not have the shape that it must have");
+        return damaged(folder, "an array has the wrong shape");
     }
     *(void **)out = data;
 done:
@@ -222,7 +222,7 @@ psi_status cluster_checkpoint_load_phases(psi_run_folder *folder, cluster_phases
     TRY(load_array(folder, path, "spent", PSI_FLOAT64, &(psi_shape){1, {1}}, &spent));
     TRY(load_passes(folder, path, passes));
     if (!are_seconds(seconds, PHASES) || !are_seconds(spent, 1)) {
-        status = damaged(folder, "phases.npz holds times that are none");
+        status = damaged(folder, "phases.npz holds invalid times");
         goto done;
     }
     folder->spent = spent[0];
@@ -258,12 +258,12 @@ static psi_status load_refinement(psi_run_folder *folder, const cluster_problem 
     TRY(load_array(folder, rewards, NULL, PSI_FLOAT32,
                    &(psi_shape){2, {problem->n_states, actions}}, &at->rewards));
     if (!within(at->labels, n, -1, at->n_latent)) {
-        status = damaged(folder, "a label is not that of a latent state");
+        status = damaged(folder, "a label is out of range");
         goto done;
     }
     // classes of the heads that each cluster comes from
     if (!within(at->parent, at->n_latent, -1, classes)) {
-        status = damaged(folder, "a cluster comes from one that was not there");
+        status = damaged(folder, "a cluster has a parent that does not exist");
         goto done;
     }
     if (approximator->load && at->n_steps > 1) {

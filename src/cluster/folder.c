@@ -440,7 +440,8 @@ static psi_status set_aside(const psi_run_folder *folder, json_t **older, const 
     if (has(folder->path, "manifest.json")) {
         TRY(read_manifest(folder->ctx, folder->path, "manifest.json", older));
         if (!*older) {
-            status = FAIL(folder->ctx, PSI_EUSAGE, "%s is no run's: it is not replaced", place);
+            status = FAIL(folder->ctx, PSI_EUSAGE,
+                          "%s was not written by psifold, and is not replaced", place);
             goto done;
         }
         if (rename(place, aside) != 0) {

@@ -314,7 +314,8 @@ static psi_status load_kind(psi_ctx *ctx, const char *path, cluster_known *out)
         good = dims[i] > 0 && base_mul(size, (size_t)dims[i], &size) && size < SIZE_MAX / 16;
         out->shape.dim[i] = (size_t)dims[i];
     }
-    if (!good) TRY(FAIL(ctx, PSI_EDATA, "%s: no observation has this type or shape", path));
+    if (!good)
+        TRY(FAIL(ctx, PSI_EDATA, "%s: the type or shape of an observation is invalid", path));
     out->dtype = (psi_dtype)*dtype;
     out->shape.rank = rank;
 done:
@@ -333,16 +334,16 @@ static psi_status load_table(psi_ctx *ctx, const char *path, size_t n_latent, cl
     const size_t row_bytes = numbers * psi_dtype_size(out->dtype);
     TRY(load(ctx, path, "labels", PSI_INT32, 0, &n, &out->labels));
     if (n == 0 || !base_mul(n, numbers, &cells))
-        TRY(FAIL(ctx, PSI_EDATA, "%s: %zu observations of this shape cannot be", path, n));
+        TRY(FAIL(ctx, PSI_EDATA, "%s: there cannot be %zu observations of this shape", path, n));
     TRY(load(ctx, path, "confidence", PSI_FLOAT32, n, NULL, &out->confidence));
     TRY(load(ctx, path, "observations", out->dtype, cells, NULL, &rows));
     TRY(cluster_distinct_new(ctx, row_bytes, &out->observations));
     for (size_t i = 0; i < n; i++) {
         uint32_t number;
         if (out->labels[i] < -1 || out->labels[i] >= (int32_t)n_latent)
-            TRY(FAIL(ctx, PSI_EDATA, "%s: %d is no latent state", path, out->labels[i]));
+            TRY(FAIL(ctx, PSI_EDATA, "%s: %d is not a latent state", path, out->labels[i]));
         TRY(cluster_distinct_add(ctx, &out->observations, rows + i * row_bytes, &number));
-        if (number != i) TRY(FAIL(ctx, PSI_EDATA, "%s: an observation is there twice", path));
+        if (number != i) TRY(FAIL(ctx, PSI_EDATA, "%s: an observation occurs twice", path));
     }
 done:
     psi_array_free(ctx, rows);

@@ -118,7 +118,7 @@ static psi_status ask_network(psi_ctx *ctx, psi_predictor *p, cluster_inputs *in
     for (size_t i = 0; i < n; i++) {
         labels[i] = best_of(p->logits + i * k, k, &confidence[i]);
         if (!isfinite(confidence[i]))
-            return FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is no number",
+            return FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is not a number",
                         (unsigned long long)p->rows[i]);
         if (p->known && !(cluster_known_distance(p->known, labels[i], p->features + i * width) <=
                           SLACK * p->known->reach)) {

@@ -114,7 +114,7 @@ done:
     return status;
 }
 
-// Images moved about, so that the network does not learn them by heart.
+// Images moved about, against overfitting.
 typedef struct shifted_inputs {
     cluster_inputs *inputs;
     size_t most;

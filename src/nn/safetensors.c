@@ -235,7 +235,7 @@ static psi_status read_dtype(nn_safetensors *file, const char *name, const json_
     }
     NN_TENSOR_DTYPE_TABLE(X)
 #undef X
-    if (!plain_text(text)) return damaged(file, name, "its dtype is not one");
+    if (!plain_text(text)) return damaged(file, name, "its dtype is not plain text");
     return FAIL(file->ctx, PSI_EUNSUPPORTED,
                 "%s: tensor \"%.100s\": the dtype \"%.20s\" is not known", file->path, name, text);
 }

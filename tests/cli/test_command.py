@@ -127,7 +127,7 @@ class Command(unittest.TestCase):
         self.refuse(2, "colum-world", "generate", "colum-world", "-o", self.path / "x")
         self.refuse(2, "at least 1", "generate", "column-world", "--episodes", 0,
                     "-o", self.path / "x")
-        self.refuse(2, "nothing called", "fetch", "cifar")
+        self.refuse(2, "cannot be fetched", "fetch", "cifar")
         self.refuse(2, "at most 1024", "inspect", "x", "--threads", 5000)
         self.assertEqual(list(self.path.iterdir()), [])
 

@@ -203,10 +203,10 @@ static void write_manifest(psi_ctx *ctx, const char *folder, const char *data_pa
         "n_actions", (json_int_t)data->n_actions, "options", "approximator", "auto", "gamma", 0.5,
         "result", "latent_states", (json_int_t)spec->n_latent, "has_terminal", 0, "approximator",
         spec->approximator ? spec->approximator : "table", "converged", 1, "stable", 1,
-        "matching_condition", 0, "hot", 0, "gamma", 0.5, "epsilon_reward", 0.5, "epsilon_sf", 0.5,
-        "gap", 0.7, "representation_accuracy", "certificate", "epsilon_reward", 0.5, "epsilon_sf",
-        0.5, "judged", 100, "violating", 0, "unseen_pairs", 0, "worst_reward_error", 0.0,
-        "worst_sf_error", 0.0, "mergeable", 0);
+        "matching_condition", 0, "lack_of_fit", 0, "gamma", 0.5, "epsilon_reward", 0.5,
+        "epsilon_sf", 0.5, "gap", 0.7, "representation_accuracy", "certificate", "epsilon_reward",
+        0.5, "epsilon_sf", 0.5, "judged", 100, "violating", 0, "unseen_pairs", 0,
+        "worst_reward_error", 0.0, "worst_sf_error", 0.0, "mergeable", 0);
     assert_non_null(manifest);
     assert_ok(ctx, base_json_save(ctx, test_path(folder, "manifest.json"), manifest));
     json_decref(manifest);

@@ -8,7 +8,7 @@ that says how the instance was made and how well its data tell its states apart.
 them with default options, and fails if an answer is wrong and was given as certain. Instances 0 to 99
 are for development; 1000 and above are to be looked at when nothing is changed any more.
 
-No answer is right where two states look the same (family hidden), and "wrong, said so" is what is
+No answer is right where two states look the same (family hidden), and "wrong, not certain" is what is
 wanted there; where every reward is the same and nothing ends (constant), so is one state, or an error
 with a sentence that says it.
 """
@@ -32,7 +32,7 @@ from scipy.optimize import linear_sum_assignment
 
 MISPLACED = 1e-4  # of all observations: looks may be nine standard deviations apart
 MEMORY = 100.0  # nats that must speak against a Markov task where two states look the same
-CLASSES = ("exact, certain", "exact, not certain", "wrong, said so", "WRONG AND CERTAIN", "error",
+CLASSES = ("exact, certain", "exact, not certain", "wrong, not certain", "WRONG AND CERTAIN", "error",
            "time-out")
 
 
@@ -167,7 +167,7 @@ def misplaced(found, truth):
 def is_certain(answer):
     if "verdict" in answer:
         return answer["verdict"] == "certain"
-    return answer["stable"] and not answer["hot"] and answer["certificate"]["mergeable"] == 0
+    return answer["stable"] and not answer["lack_of_fit"] and answer["certificate"]["mergeable"] == 0
 
 
 def judged(path, psifold, limit):
@@ -225,10 +225,10 @@ def save(out, rows):
 
 def print_row(row):
     true = row["latent_states"] if row["markov"] else f"{row['latent_states']}, not Markov"
-    said = row["class"] + (": " + row["message"].splitlines()[-1] if "message" in row else "")
+    verdict = row["class"] + (": " + row["message"].splitlines()[-1] if "message" in row else "")
     print(f"| {row['number']} {row['family']} | {true} | {row.get('found', '')} | "
           f"{row.get('misplaced', '')} | {whole(row['weakest_pair_nats'])} | "
-          f"{row['cpu_seconds']:.0f} | {said} |", flush=True)
+          f"{row['cpu_seconds']:.0f} | {verdict} |", flush=True)
 
 
 def print_totals(rows):

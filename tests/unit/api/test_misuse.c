@@ -33,8 +33,8 @@ static int try_one(const misuse_case *one)
         alarm(20); // nor does it go on for ever
         if (psi_ctx_new(&(psi_options){.threads = 1}, &ctx) != PSI_OK) _exit(10);
         const psi_status status = one->call(ctx);
-        const bool said = psi_error(ctx)->message[0] != '\0';
-        _exit(status == PSI_OK ? 11 : status == PSI_EINTERNAL ? 12 : said ? 0 : 13);
+        const bool explained = psi_error(ctx)->message[0] != '\0';
+        _exit(status == PSI_OK ? 11 : status == PSI_EINTERNAL ? 12 : explained ? 0 : 13);
     }
     int result;
     assert_int_equal(waitpid(child, &result, 0), child);
