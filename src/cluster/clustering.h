@@ -1,5 +1,5 @@
 // A clustering under way, shared by the chapters that the method has: by evidence (grouping.c), by
-// successor features (rounds.c), and what both need before and after (cluster.c).
+// successor features (by_successor_features.c), and what both need before and after (cluster.c).
 #ifndef PSI_CLUSTER_CLUSTERING_H
 #define PSI_CLUSTER_CLUSTERING_H
 
