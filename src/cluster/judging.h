@@ -34,4 +34,8 @@ psi_status judging_doubt(judging *run, psi_doubt what);
 psi_status judging_ask_for_visits(judging *run, size_t *doubtful);
 psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_t *doubtful);
 
+// part (n_nodes) of the *n parts of the looks that every node is in: distinct observations, or what
+// stands apart by gaps.
+psi_status judging_find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n);
+
 #endif

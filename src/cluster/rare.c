@@ -151,8 +151,7 @@ static bool is_gap(const cluster_looks *looks, size_t v)
     return n >= FEW + 2 * looks->width && (double)looks->gap[v] > (double)GAP * chance * chance;
 }
 
-// Of looks, which parts of the tree stand apart by gaps.
-static psi_status find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n)
+psi_status judging_find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n)
 {
     psi_status status = PSI_OK;
     *n = 0;
@@ -188,7 +187,7 @@ psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_
     *doubtful = 0;
     TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
     TRY(find_needed(run, true, needed));
-    TRY(find_parts(run->ctx, vectors, &part, &parts));
+    TRY(judging_find_parts(run->ctx, vectors, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * actions, sizeof *visits, &visits));
     TRY(base_alloc_zero(run->ctx, parts * k, sizeof *labels, &labels));
     TRY(base_alloc(run->ctx, parts, sizeof *largest, &largest));
@@ -444,7 +443,7 @@ static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
     int32_t *part = NULL;
     size_t parts;
     if (!looks->forest.looks) return PSI_OK;
-    TRY(find_parts(run->ctx, looks, &part, &parts));
+    TRY(judging_find_parts(run->ctx, looks, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * groups, sizeof *has, &has));
     for (size_t turn = 0; turn < 3; turn++) {
         for (size_t i = 0; i < run->problem->n_states; i++) {

@@ -67,15 +67,36 @@ done:
 
 // ---- does the past tell more? -------------------------------------------------------------------
 
+// What was seen, row by row: the part of the looks.
+static psi_status name_looks(judging *run, int32_t **look, size_t *n)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    int32_t *part = NULL;
+    if (!run->looks) return PSI_OK; // of labels alone
+    TRY(judging_find_parts(run->ctx, run->looks, &part, n));
+    TRY(base_alloc(run->ctx, problem->n_rows, sizeof **look, look));
+    for (size_t i = 0; i < problem->n_rows; i++) {
+        const int32_t leaf = run->looks->leaf[i];
+        (*look)[i] = leaf < 0 ? -1 : part[leaf];
+    }
+done:
+    base_free(run->ctx, part);
+    return status;
+}
+
 static psi_status ask_the_past(judging *run)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
     const bool pure = run->looks && !run->looks->forest.looks; // no label can be misplaced
+    int32_t *look = NULL;
+    size_t n_looks = 0;
     cluster_past past;
+    TRY(name_looks(run, &look, &n_looks));
     TRY(cluster_ask_the_past(run->ctx, run->problem, run->rewards, result->labels, result->n_latent,
-                             JUDGING_ALLOWED, pure ? 0.0 : fmax(JUDGING_DOUBTFUL, result->doubtful),
-                             &past));
+                             look, n_looks, JUDGING_ALLOWED,
+                             pure ? 0.0 : fmax(JUDGING_DOUBTFUL, result->doubtful), &past));
     result->past = past.share;
     if (past.suspect) {
         TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST,
@@ -83,6 +104,7 @@ static psi_status ask_the_past(judging *run)
                                            .other = (int32_t)result->options.stack + 1}));
     }
 done:
+    base_free(run->ctx, look);
     return status;
 }
 
