@@ -73,12 +73,7 @@ void cli_print_run(cli_call *cli, const psi_run *run)
             cli_print(cli, "    … and %zu more (--json has them)", run->n_doubts - MOST_ADVICE);
         }
     } else {
-        cli_print(cli, "  %s",
-                  !run->judged       ? "the paper's schedule does not test whether there are more"
-                  : run->lack_of_fit ? "observations predict more than the latent states do: there "
-                                       "may be more of them"
-                  : run->stable      ? "two rounds found the same latent states"
-                                     : "found in one round only");
+        cli_print(cli, "  how sure that is was not asked (it is with --method evidence)");
     }
     cli_print(cli, "  ignored         %.3f %% of the states", 100.0 * run->ignored);
     if (isfinite(run->accuracy)) {
@@ -109,9 +104,6 @@ psi_status cli_set_run(cli_call *cli, const psi_run *run)
     TRY(cli_set(cli, "undetermined", doubts_json(run, false)));
     TRY(cli_set(cli, "advice", doubts_json(run, true)));
     TRY(cli_set(cli, "converged", json_boolean(run->converged)));
-    TRY(cli_set(cli, "stable", json_boolean(run->stable)));
-    TRY(cli_set(cli, "lack_of_fit", run->judged ? json_boolean(run->lack_of_fit) : json_null()));
-    TRY(cli_set(cli, "split_gain", base_json_real(run->split_gain)));
     TRY(cli_set(cli, "approximator", json_string(psi_approximator_name(run->approximator))));
     TRY(cli_set(cli, "ignored_fraction", base_json_real(run->ignored)));
     TRY(cli_set(cli, "refinements", steps_json(run)));

@@ -75,22 +75,21 @@ typedef struct psi_cluster_phase {
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
-    bool split;               // refine strictly inside the old clusters; false: cluster anew
-    bool fine_tune;           // at the end the whole network learns the labels; false: its heads
-    bool heads;               // keep heads of every refinement in the run folder
-    bool auxiliary;           // features learn more than rewards: actions and what comes next
-    bool dropout;             // heads learn from a random half of the features at a time
-    bool smooth;              // use what trajectories say about labels, beyond the paper
-    psi_norm norm;            // of successor features
-    psi_cache cache;          // precision of the features
-    double gamma;             // of successor features
-    double epsilon_reward;    // 0: half of the smallest difference of two rewards
-    double epsilon_sf;        // 0: .75 of the gap, at most .5, at every refinement
-    double filter;            // share of the states below which a cluster is spurious
-    size_t max_refinements;   // in one go
-    size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
+    size_t stack;          // observations, the last so many of an episode, that are seen as one
+    bool split;            // refine strictly inside the old clusters; false: cluster anew
+    bool fine_tune;        // at the end the whole network learns the labels; false: its heads
+    bool heads;            // keep heads of every refinement in the run folder
+    bool auxiliary;        // features learn more than rewards: actions and what comes next
+    bool dropout;          // heads learn from a random half of the features at a time
+    bool smooth;           // use what trajectories say about labels, beyond the paper
+    psi_norm norm;         // of successor features
+    psi_cache cache;       // precision of the features
+    double gamma;          // of successor features
+    double epsilon_reward; // 0: half of the smallest difference of two rewards
+    double epsilon_sf;     // 0: .75 of the gap, at most .5, at every refinement
+    double filter;         // share of the states below which a cluster is spurious
+    size_t max_refinements;
     size_t max_latent_states; // PSI_ELIMIT beyond
-    size_t subset;            // refinements look at about so many states, the last at all; 0: all
     size_t hidden;            // units of each of the perceptron's two layers; 0: 512, and 128 where
                               // it only has to tell labels apart
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
@@ -112,7 +111,7 @@ PSI_API const psi_option_table *psi_cluster_option_table(void); // of what can b
 
 // The paper's schedule with the constants of its table 1: at every refinement the whole network is
 // trained for so many epochs at a constant learning rate, with cross-entropy alone; clusters are
-// only ever split, by successor features alone; no smoothing, one round, no judgement at the end.
+// only ever split, by successor features alone; no smoothing, no verdict at the end.
 // `task` is "column-world" or "combination-lock" (PSI_EUSAGE otherwise). The paper does not say
 // what gamma was: 0.7 and 0.6 are where its epsilons tell neighbours apart with room to spare. One
 // episode in ten is held out all the same.
@@ -172,7 +171,8 @@ PSI_API const char *psi_verdict_name(psi_verdict verdict);
     X(PAIR, "pair")       /* latent states `state` and `other` may be one */                       \
     X(UNTRIED, "untried") /* action `other` was never taken in latent state `state` */             \
     X(RARE, "rare")       /* … or in some of its looks too rarely to show another law */         \
-    X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many */   \
+    X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many. The \
+                         last `other` observations, seen as one, may tell it, too */               \
     X(LOOKS, "looks") /* … or what its observations look like does: it may be several */
 
 typedef enum psi_doubt_kind {
@@ -214,6 +214,8 @@ typedef struct psi_run {
     char *data_path;       // for the record; NULL: not known
     char *observation_key; // the entry of their Dict observation; NULL: there is only one
     size_t n_episodes, n_transitions, n_observations, n_actions;
+    psi_dtype observation_dtype; // of a single one, not stacked
+    psi_shape observation_shape;
     psi_cluster_options options; // but for watch and user, which are NULL
     int threads;
 
@@ -242,16 +244,11 @@ typedef struct psi_run {
     bool matching_condition; // gamma and epsilon_sf meet the theorem's condition (equation 16)
     size_t n_steps;
     psi_cluster_step *steps; // (n_steps) the refinements
-    size_t rounds;
-    bool converged;    // the last two clusterings are equal
-    bool stable;       // a second round found the same latent states
-    bool judged;       // whether anything is still hidden was asked (not in the paper's schedule)
-    double split_gain; // nats per step by which direct predictions still beat the model's
-    bool lack_of_fit;  // … more than chance: there may be more latent states
-    bool has_heads;    // … of every refinement are in the run folder
-    bool has_trunk;    // features were learnt: the network behind them is in the run folder
-    double ignored;    // share of the states, at the end
-    double smoothed;   // share of the states whose label smoothing changed
+    bool converged;          // the last two clusterings are equal
+    bool has_heads;          // heads of every refinement are in the run folder
+    bool has_trunk;          // features were learnt: the network behind them is in the run folder
+    double ignored;          // share of the states, at the end
+    double smoothed;         // share of the states whose label smoothing changed
     size_t n_phases;
     psi_cluster_phase *phases; // (n_phases) in the order in which they begin
     double seconds;            // spent on it, by all processes
@@ -279,11 +276,12 @@ typedef struct psi_predictor psi_predictor;
 PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const psi_run *run, psi_predictor **out);
 PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
 
-// Which latent states observations are: labels (n) and, unless it is NULL, confidence (n), the
-// probability of each label. An observation unlike anything that the run has seen, or whose label
-// is less probable than min_confidence, is −1: a table knows the observations that occurred, a
-// network those whose features are as near to their latent state's as those of its own data.
-// PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no numbers.
+// Which latent states observations (of psi_run_observe) are: labels (n) and, unless it is NULL,
+// confidence (n), the probability of each label. An observation unlike anything that the run has
+// seen, or whose label is less probable than min_confidence, is −1: a table knows the observations
+// that occurred, a network those whose features are as near to their latent state's as those of its
+// own data. PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no
+// numbers.
 PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
                                const psi_observations *observations, double min_confidence,
                                int32_t *labels, float *confidence);
@@ -292,6 +290,11 @@ PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
 // episodes become what they are known to be, and −1 what looks like an end where the episode went
 // on.
 PSI_API void psi_mark_terminals(const psi_trajectories *data, int32_t *labels);
+
+// The observations of data as a run sees them: stacked, if it stacks. The data must outlive them.
+// *out belongs to the caller.
+PSI_API psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                                   psi_observations **out);
 
 // The labels (n_observations) that a run gives to data: its own if these are the data that it was
 // made from (*own, by their fingerprint; may be NULL), else those that psi_predict gives, with

@@ -21,6 +21,18 @@ PSI_API psi_status psi_observations_over(psi_ctx *ctx, psi_dtype dtype, const ps
                                          size_t count, const void *data, psi_observations **out);
 PSI_API void psi_observations_free(psi_ctx *ctx, psi_observations *observations);
 
+enum { PSI_MAX_FRAMES = 255 };
+
+// Every observation with the n − 1 before it in its episode, oldest first, as one; the first of an
+// episode repeats at its beginning. Single numbers become vectors (n), vectors longer ones (n · D),
+// everything else gets another dimension in front, (n, …). Nothing is copied before it is gathered:
+// frames must outlive it. Episode e has the rows offset[e] + e … offset[e + 1] + e, as in
+// psi_trajectories. PSI_ESHAPE if the rows are not those of the episodes, PSI_EUNSUPPORTED if there
+// is no dimension left. *out belongs to the caller.
+PSI_API psi_status psi_observations_stack(psi_ctx *ctx, const psi_observations *frames, size_t n,
+                                          size_t n_episodes, const uint64_t *episode_offsets,
+                                          psi_observations **out);
+
 // How many rows there are, of which type and shape, and the bytes of each. O(1).
 PSI_API size_t psi_observations_count(const psi_observations *observations);
 PSI_API psi_dtype psi_observations_dtype(const psi_observations *observations);

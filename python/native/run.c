@@ -50,22 +50,46 @@ void flat_run_model(const flat_run *run, flat_model *out)
                         m->reward,   m->terminal};
 }
 
+static psi_status predict(flat_session *session, flat_run *run, const psi_observations *asked,
+                          double min_confidence, int32_t *labels, float *confidence)
+{
+    psi_status status = PSI_OK;
+    if (!run->predictor) {
+        status = psi_predictor_new(session->ctx, run->run, &run->predictor);
+    }
+    if (status != PSI_OK) return status;
+    return psi_predict(session->ctx, run->predictor, asked, min_confidence, labels, confidence);
+}
+
+int flat_run_predict_data(flat_session *session, flat_run *run, const flat_data *data,
+                          double min_confidence, int32_t *labels, float *confidence)
+{
+    psi_observations *seen = NULL;
+    psi_status status = psi_run_observe(session->ctx, run->run, flat_data_of(data), &seen);
+    if (status == PSI_OK) {
+        status = predict(session, run, seen, min_confidence, labels, confidence);
+    }
+    psi_observations_free(session->ctx, seen);
+    return (int)status;
+}
+
 int flat_run_predict(flat_session *session, flat_run *run, const flat_columns *rows,
                      double min_confidence, int32_t *labels, float *confidence)
 {
     psi_shape shape = {.rank = rows->rank};
     memcpy(shape.dim, rows->dim, sizeof shape.dim);
-    psi_observations *asked = NULL;
-    psi_status status = PSI_OK;
-    if (!run->predictor) {
-        status = psi_predictor_new(session->ctx, run->run, &run->predictor);
+    psi_observations *asked = NULL, *seen = NULL;
+    const size_t frames = rows->n_episodes > 0 ? run->run->options.stack : 1;
+    const uint64_t one[] = {0, rows->n_observations > 0 ? rows->n_observations - 1 : 0};
+    psi_status status = psi_observations_over(session->ctx, (psi_dtype)rows->dtype, &shape,
+                                              rows->n_observations, rows->observations, &asked);
+    if (status == PSI_OK && frames > 1) {
+        status = psi_observations_stack(session->ctx, asked, frames, 1, one, &seen);
     }
-    if (status == PSI_OK)
-        status = psi_observations_over(session->ctx, (psi_dtype)rows->dtype, &shape,
-                                       rows->n_observations, rows->observations, &asked);
-    if (status == PSI_OK)
-        status =
-            psi_predict(session->ctx, run->predictor, asked, min_confidence, labels, confidence);
+    if (status == PSI_OK) {
+        status = predict(session, run, seen ? seen : asked, min_confidence, labels, confidence);
+    }
+    psi_observations_free(session->ctx, seen);
     psi_observations_free(session->ctx, asked);
     return (int)status;
 }

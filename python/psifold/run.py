@@ -37,6 +37,7 @@ class ClusterOptions(TypedDict, total=False):
 
     method: Literal["evidence", "successor-features"]
     approximator: Literal["auto", "table", "mlp", "cnn", "resnet18"]
+    stack: int
     paper: Literal["none", "column-world", "combination-lock"]
     refine: Literal["recluster", "split"]
     fine_tune: bool
@@ -51,9 +52,7 @@ class ClusterOptions(TypedDict, total=False):
     epsilon_sf: float
     filter: float
     max_refinements: int
-    max_rounds: int
     max_latent_states: int
-    subset: int
     hidden: int
     trunk_steps: int
     head_steps: int
@@ -256,6 +255,11 @@ class Run:
         """The entry of a Dict observation that it was made from."""
         return cast("str | None", self.manifest["data"].get("observation_key"))
 
+    @property
+    def stack(self) -> int:
+        """How many observations, the last ones of an episode, it sees as one."""
+        return int(self.manifest["options"].get("stack", 1))
+
     # ---- other observations ----
 
     @overload
@@ -289,27 +293,42 @@ class Run:
         """The latent states of observations (n, …), and how probable each is. −1 is unlike
         anything seen, or less probable than ``min_confidence``.
 
+        A run with ``stack`` above 1 takes an array for one episode, from its first observation on;
+        of several, give ``Trajectories``, or rows that are stacked already: single numbers as
+        (n, stack), vectors as (n, stack · D), everything else as (n, stack, …), oldest first.
+
         >>> import numpy as np, psifold
         >>> run = psifold.cluster(psifold.generate("column-world", episodes=300))
         >>> run.predict(np.array([0, 4, 999])).tolist()
         [1, 1, -1]
         """
-        rows = plain_array("observations", observations)
-        columns = describe(rows)
-        labels = np.empty(len(rows), np.int32)
-        confidence = np.empty(len(rows), np.float32) if return_confidence else None
+        asked: Any
+        if isinstance(observations, Trajectories):
+            ask, asked = "flat_run_predict_data", observations._handle.pointer
+            n = observations.n_transitions + observations.n_episodes
+        else:
+            rows = plain_array("observations", observations)
+            columns = describe(rows)
+            columns.n_episodes = int(self._is_single(rows.shape[1:]))
+            ask, asked, n = "flat_run_predict", byref(columns), len(rows)
+        labels = np.empty(n, np.int32)
+        confidence = np.empty(n, np.float32) if return_confidence else None
         arguments = (
             self._handle.pointer,
-            byref(columns),
+            asked,
             min_confidence,
             address(labels),
             address(confidence),
         )
-        if len(rows) <= AT_ONCE:
-            self._session.call("flat_run_predict", *arguments)
+        if n <= AT_ONCE:
+            self._session.call(ask, *arguments)
         else:
-            self._session.work("flat_run_predict", *arguments, watch=watcher(progress))
+            self._session.work(ask, *arguments, watch=watcher(progress))
         return labels if confidence is None else (labels, confidence)
+
+    def _is_single(self, shape: tuple[int, ...]) -> bool:
+        """Is this the shape of one observation of several that the run sees as one?"""
+        return self.stack > 1 and list(shape) == self.manifest["data"]["observation_shape"]
 
     # ---- what it is good for ----
 

@@ -9,24 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// The whole numbers of a state, in the order in which state.npz holds them, and the others.
-enum {
-    ROUND,
-    HIDDEN_ROUNDS,
-    STABLE,
-    STEPS,
-    FIRST_STEP,
-    LATENT,
-    CONVERGED,
-    UNDER_WAY,
-    FITS,
-    BEST_LATENT, // 0: no round has ended
-    BEST_CLUSTER,
-    BEST_HOT,
-    BEST_CONVERGED,
-    COUNTERS
-};
-enum { BEST_MEAN, BEST_LARGEST, BEST_HIDDEN, BEST_SMOOTHED, NUMBERS };
+// The whole numbers of a state, in the order in which state.npz holds them.
+enum { STEPS, LATENT, CONVERGED, FITS, COUNTERS };
 enum { FIELDS = 9, MOST_STEPS = 1 << 20 }; // FIELDS of a step, a row of "steps"
 
 static void step_to_row(const psi_cluster_step *step, double row[FIELDS])
@@ -96,46 +80,27 @@ done:
     return status;
 }
 
-static psi_status save_state(psi_run_folder *folder, const cluster_problem *problem,
-                             const run_state *state)
+static psi_status save_state(psi_run_folder *folder, const run_state *state)
 {
     psi_status status = PSI_OK;
     const refinement *at = &state->refinement;
-    const round_result *best = &state->best;
     char *path = NULL;
     double *steps = NULL;
-    const int64_t counters[COUNTERS] = {
-        [ROUND] = (int64_t)state->round,
-        [HIDDEN_ROUNDS] = (int64_t)state->hidden_rounds,
-        [STABLE] = state->stable,
-        [STEPS] = (int64_t)at->n_steps,
-        [FIRST_STEP] = (int64_t)at->first_step,
-        [LATENT] = (int64_t)at->n_latent,
-        [CONVERGED] = at->converged,
-        [UNDER_WAY] = at->under_way,
-        [FITS] = (int64_t)at->fits,
-        [BEST_LATENT] = best->labels ? (int64_t)best->n_latent : 0,
-        [BEST_CLUSTER] = best->test.cluster,
-        [BEST_HOT] = best->test.hot,
-        [BEST_CONVERGED] = best->converged,
-    };
-    const double numbers[NUMBERS] = {[BEST_MEAN] = best->test.mean,
-                                     [BEST_LARGEST] = best->test.largest,
-                                     [BEST_HIDDEN] = best->test.hidden,
-                                     [BEST_SMOOTHED] = best->smoothed};
+    const int64_t counters[COUNTERS] = {[STEPS] = (int64_t)at->n_steps,
+                                        [LATENT] = (int64_t)at->n_latent,
+                                        [CONVERGED] = at->converged,
+                                        [FITS] = (int64_t)at->fits};
     int64_t passes[PHASES];
     passes_to_array(&state->phases, passes);
     TRY(cluster_checkpoint_save_phases(folder, &state->phases));
     TRY(base_alloc(folder->ctx, at->n_steps, FIELDS * sizeof *steps, &steps));
     for (size_t i = 0; i < at->n_steps; i++) step_to_row(&at->steps[i], steps + i * FIELDS);
     const psi_array arrays[] = {{"counters", PSI_INT64, {1, {COUNTERS}}, counters},
-                                {"numbers", PSI_FLOAT64, {1, {NUMBERS}}, numbers},
                                 {"steps", PSI_FLOAT64, {2, {at->n_steps, FIELDS}}, steps},
                                 {"parent", PSI_INT32, {1, {at->n_latent}}, at->parent},
-                                {"passes", PSI_INT64, {1, {PHASES}}, passes},
-                                {"best", PSI_INT32, {1, {problem->n_rows}}, best->labels}};
+                                {"passes", PSI_INT64, {1, {PHASES}}, passes}};
     TRY(cluster_folder_path(folder, "state.npz", &path));
-    TRY(psi_arrays_save(folder->ctx, path, arrays, best->labels ? 6 : 5));
+    TRY(psi_arrays_save(folder->ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
 done:
     base_free(folder->ctx, steps);
     base_free(folder->ctx, path);
@@ -166,7 +131,7 @@ psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_p
     TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps, &next));
     TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps - 1, &before));
     if (at->next && at->next->net) TRY(cluster_fit_save(folder->ctx, at->next, next));
-    TRY(save_state(folder, problem, state));
+    TRY(save_state(folder, state));
     base_remove(before);
 done:
     base_free(folder->ctx, before);
@@ -174,12 +139,6 @@ done:
     base_free(folder->ctx, rewards);
     base_free(folder->ctx, labels);
     return status;
-}
-
-psi_status cluster_checkpoint_round(psi_run_folder *folder, const cluster_problem *problem,
-                                    const run_state *state)
-{
-    return save_state(folder, problem, state);
 }
 
 psi_status cluster_checkpoint_save_trunk(psi_run_folder *folder, const psi_net *trunk)
@@ -280,43 +239,9 @@ done:
 static bool counters_make_sense(const int64_t *counters, size_t max_latent)
 {
     const int64_t most = (int64_t)base_min(max_latent + 1, INT32_MAX);
-    for (size_t i = 0; i < COUNTERS; i++) {
-        if (counters[i] < (i == BEST_CLUSTER ? -1 : 0)) return false;
-    }
-    static const int flags[] = {STABLE, CONVERGED, UNDER_WAY, BEST_HOT, BEST_CONVERGED};
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (counters[flags[i]] > 1) return false;
-    }
-    return counters[STEPS] >= 1 && counters[STEPS] <= MOST_STEPS &&
-           counters[FIRST_STEP] <= counters[STEPS] && counters[ROUND] <= MOST_STEPS &&
-           counters[HIDDEN_ROUNDS] <= 2 * counters[ROUND] && counters[LATENT] >= 1 &&
-           counters[LATENT] <= most && counters[BEST_LATENT] <= most &&
-           counters[BEST_CLUSTER] < (counters[BEST_LATENT] > 0 ? counters[BEST_LATENT] : 1) &&
-           (counters[BEST_LATENT] > 0) == (counters[ROUND] > 0) &&
-           (counters[ROUND] > 0 || counters[UNDER_WAY] == 1);
-}
-
-static psi_status load_best(psi_run_folder *folder, const char *path,
-                            const cluster_problem *problem, const int64_t *counters,
-                            const double *numbers, round_result *best)
-{
-    psi_status status = PSI_OK;
-    if (counters[BEST_LATENT] == 0) return PSI_OK;
-    best->n_latent = (size_t)counters[BEST_LATENT];
-    best->converged = counters[BEST_CONVERGED] != 0;
-    best->smoothed = numbers[BEST_SMOOTHED];
-    best->test = (split_test){.mean = numbers[BEST_MEAN],
-                              .largest = numbers[BEST_LARGEST],
-                              .hidden = numbers[BEST_HIDDEN],
-                              .cluster = (int32_t)counters[BEST_CLUSTER],
-                              .hot = counters[BEST_HOT] != 0};
-    TRY(load_array(folder, path, "best", PSI_INT32, &(psi_shape){1, {problem->n_rows}},
-                   &best->labels));
-    if (!within(best->labels, problem->n_rows, -1, best->n_latent)) {
-        status = damaged(folder, "a label is out of range");
-    }
-done:
-    return status;
+    return counters[STEPS] >= 1 && counters[STEPS] <= MOST_STEPS && counters[LATENT] >= 1 &&
+           counters[LATENT] <= most && counters[CONVERGED] >= 0 && counters[CONVERGED] <= 1 &&
+           counters[FITS] >= 0;
 }
 
 // The refinement's own files: labels, predicted rewards, heads.
@@ -360,9 +285,7 @@ static psi_status load_steps(psi_run_folder *folder, const char *path, const int
     int32_t *parent = NULL;
     const size_t n = (size_t)counters[STEPS];
     at->n_latent = (size_t)counters[LATENT];
-    at->first_step = (size_t)counters[FIRST_STEP];
     at->converged = counters[CONVERGED] != 0;
-    at->under_way = counters[UNDER_WAY] != 0;
     at->fits = (uint64_t)counters[FITS];
     TRY(load_array(folder, path, "steps", PSI_FLOAT64, &(psi_shape){2, {n, FIELDS}}, &rows));
     TRY(load_array(folder, path, "parent", PSI_INT32, &(psi_shape){1, {at->n_latent}}, &parent));
@@ -405,24 +328,17 @@ psi_status cluster_checkpoint_load(psi_run_folder *folder, const cluster_problem
     psi_status status = PSI_OK;
     char *path = NULL;
     int64_t *counters = NULL;
-    double *numbers = NULL;
     if (!cluster_checkpoint_exists(folder)) return PSI_OK;
     TRY(cluster_folder_path(folder, "state.npz", &path));
     TRY(load_array(folder, path, "counters", PSI_INT64, &(psi_shape){1, {COUNTERS}}, &counters));
-    TRY(load_array(folder, path, "numbers", PSI_FLOAT64, &(psi_shape){1, {NUMBERS}}, &numbers));
     if (!counters_make_sense(counters, max_latent)) {
         status = damaged(folder, "state.npz makes no sense");
         goto done;
     }
-    state->round = (size_t)counters[ROUND];
-    state->hidden_rounds = (size_t)counters[HIDDEN_ROUNDS];
-    state->stable = counters[STABLE] != 0;
     TRY(load_passes(folder, path, state->phases.passes));
     TRY(load_steps(folder, path, counters, max_latent, problem->n_states, &state->refinement));
     TRY(load_refinement(folder, problem, approximator, &state->refinement));
-    TRY(load_best(folder, path, problem, counters, numbers, &state->best));
 done:
-    psi_array_free(folder->ctx, numbers);
     psi_array_free(folder->ctx, counters);
     base_free(folder->ctx, path);
     return status;

@@ -1,5 +1,5 @@
 // How the state of a run (state.h) survives in the run folder. All else follows from it: random
-// streams are named by seed, purpose, round and refinement, and features are computed again from
+// streams are named by seed, purpose and refinement, and features are computed again from
 // the trunk.
 //
 //   checkpoint/state.npz                    the numbers of run_state; replaced in one step,
@@ -16,11 +16,8 @@
 #include "cluster/folder.h"
 #include "cluster/state.h"
 
-// After a refinement, or after a round.
 psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_problem *problem,
                                          const run_state *state);
-psi_status cluster_checkpoint_round(psi_run_folder *folder, const cluster_problem *problem,
-                                    const run_state *state);
 
 // The state as it was kept; untouched if nothing was. Every file is hostile input: PSI_EFORMAT or
 // PSI_EDATA with its name. Passes are those that were kept: what this process has repeated to get

@@ -90,8 +90,8 @@ static bool has_phase(const clustering_run *run, cluster_phase phase)
     switch (phase) {
     case PHASE_LEARNING:
     case PHASE_FEATURES: return run->result->has_trunk && !options->paper;
-    case PHASE_POLISHING: return cluster_is_polished(run);
-    case PHASE_HIDDEN: return run->result->judged && !run->result->confidence;
+    case PHASE_LABELS:
+    case PHASE_JUDGING: return cluster_is_network(&run->approximator) && run->result->confidence;
     case PHASE_REPRESENTATION: return run->result->representation != NULL;
     case PHASE_HEADS: return run->result->has_heads;
     default: return true;
@@ -126,7 +126,6 @@ static void free_work(clustering_run *run)
 {
     psi_ctx *ctx = run->ctx;
     cluster_forget_looks(run);
-    base_free(ctx, run->state.best.labels);
     cluster_refinement_free(ctx, &run->state.refinement);
     cluster_approximator_free(ctx, &run->approximator);
     psi_net_free(ctx, run->trunk);
@@ -147,6 +146,8 @@ static psi_status new_run(psi_ctx *ctx, const psi_trajectories *data,
                      .n_transitions = data->n_transitions,
                      .n_observations = data->n_observations,
                      .n_actions = data->n_actions,
+                     .observation_dtype = psi_observations_dtype(data->observations),
+                     .observation_shape = *psi_observations_shape(data->observations),
                      .options = *options,
                      .threads = psi_threads(ctx),
                      .accuracy = (double)NAN,
@@ -171,6 +172,8 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
 {
     psi_status status = PSI_OK;
     clustering_run run = {.ctx = ctx, .options = options, .folder = folder};
+    psi_trajectories seen = *data;
+    psi_observations *stacked = NULL;
     bool under_way = false; // what is kept of it was read
     const double started = base_seconds();
     cluster_phases_start(&run.state.phases, &run.inputs.passed);
@@ -181,13 +184,16 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
         TRY(cluster_checkpoint_load_phases(folder, &run.state.phases));
         under_way = true;
     }
-    TRY(cluster_problem_new(ctx, data, options->seed, &run.problem));
+    TRY(psi_observations_stack(ctx, data->observations, options->stack, data->n_episodes,
+                               data->episode_offsets, &stacked));
+    seen.observations = stacked;
+    TRY(cluster_problem_new(ctx, &seen, options->seed, &run.problem));
     const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
     TRY(evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run));
     TRY(cluster_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
     TRY(keep_stages(&run));
-    TRY(cluster_known_find(ctx, data, run.result, &run.result->known));
+    TRY(cluster_known_find(ctx, &seen, run.result, &run.result->known));
     TRY(tell_phases(&run));
     run.result->finished = true;
     run.result->seconds = folder ? cluster_folder_seconds(folder) : base_seconds() - started;
@@ -199,6 +205,7 @@ done:
         if (kept != PSI_OK) status = kept;
     }
     free_work(&run);
+    psi_observations_free(ctx, stacked);
     return status;
 }
 

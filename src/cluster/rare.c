@@ -331,6 +331,38 @@ done:
     return status;
 }
 
+// The planes of the tree may cut a few rows off from those that they look most like: rows of small
+// units are compared with all others. Where very many are small, nothing is said for any of them.
+static psi_status link_small_units(judging *run, int32_t *to)
+{
+    psi_status status = PSI_OK;
+    enum { MOST_ROWS = 2048 };
+    const cluster_problem *problem = run->problem;
+    const int32_t *labels = run->result->labels;
+    uint64_t nearest[LOOKS_NEAREST], small[MOST_ROWS];
+    uint32_t *size = NULL;
+    size_t n = 0;
+    TRY(base_alloc_zero(run->ctx, problem->n_rows, sizeof *size, &size));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        size[root_of(to, (int32_t)problem->states[i])]++;
+    }
+    for (size_t i = 0; i < problem->n_states && n < MOST_ROWS; i++) {
+        const uint64_t row = problem->states[i];
+        if (labels[row] >= 0 && size[root_of(to, (int32_t)row)] < FEW) small[n++] = row;
+    }
+    for (size_t i = 0; n < MOST_ROWS && i < n; i++) {
+        TRY(base_cancelled(run->ctx));
+        const size_t found = cluster_looks_nearest_of_all(run->looks, small[i], nearest);
+        for (size_t j = 0; j < found; j++) {
+            if (labels[nearest[j]] != labels[small[i]]) continue;
+            unite(to, (int32_t)small[i], (int32_t)nearest[j]);
+        }
+    }
+done:
+    base_free(run->ctx, size);
+    return status;
+}
+
 // Leaves of a table are units as they are; of looks, connected rows of one label.
 static psi_status units_new(judging *run, units *out)
 {
@@ -351,7 +383,10 @@ static psi_status units_new(judging *run, units *out)
         out->of[i] = -1;
     }
     TRY(find_branches(run, branch));
-    if (looks->forest.looks) TRY(link_rows(run, branch, to));
+    if (looks->forest.looks) {
+        TRY(link_rows(run, branch, to));
+        TRY(link_small_units(run, to));
+    }
     for (size_t v = 0; v < nodes; v++) branch[v] = looks->forest.looks ? branch[v] : -1;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];

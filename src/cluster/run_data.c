@@ -29,6 +29,13 @@ static psi_status is_own(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
     return status;
 }
 
+psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                           psi_observations **out)
+{
+    return psi_observations_stack(ctx, data->observations, run->options.stack, data->n_episodes,
+                                  data->episode_offsets, out);
+}
+
 // Labels that are less probable than asked for are forgotten; where an episode is known to end, it
 // ends.
 static void forget(const psi_trajectories *data, const int32_t *predicted, int32_t *labels)
@@ -47,6 +54,7 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
 {
     psi_status status = PSI_OK;
     psi_predictor *predictor = NULL;
+    psi_observations *observations = NULL;
     int32_t *predicted = NULL;
     const size_t n = data->n_observations;
     bool same;
@@ -60,7 +68,8 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
     if (same && min_confidence <= 0.0) goto done;
     TRY(base_alloc(ctx, n, sizeof *predicted, &predicted));
     TRY(psi_predictor_new(ctx, run, &predictor));
-    TRY(psi_predict(ctx, predictor, data->observations, min_confidence, predicted, NULL));
+    TRY(psi_run_observe(ctx, run, data, &observations));
+    TRY(psi_predict(ctx, predictor, observations, min_confidence, predicted, NULL));
     if (same) {
         forget(data, predicted, labels);
     } else {
@@ -68,6 +77,7 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
         if (run->has_terminal) psi_mark_terminals(data, labels);
     }
 done:
+    psi_observations_free(ctx, observations);
     psi_predictor_free(ctx, predictor);
     base_free(ctx, predicted);
     return status;

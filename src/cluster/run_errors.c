@@ -84,8 +84,10 @@ static psi_status add_heads(psi_ctx *ctx, const psi_run *run, const psi_trajecto
     const size_t n = data->n_observations;
     int32_t *labels = NULL;
     psi_mdp *model = NULL;
+    psi_observations *observations = NULL;
     TRY(base_alloc(ctx, run->n_steps, n * sizeof *labels, &labels));
-    TRY(psi_run_assign(ctx, run, data->observations, labels));
+    TRY(psi_run_observe(ctx, run, data, &observations));
+    TRY(psi_run_assign(ctx, run, observations, labels));
     for (size_t i = 0; i < run->n_steps; i++) {
         int32_t *own = labels + i * n;
         psi_mdp_free(ctx, model);
@@ -101,6 +103,7 @@ static psi_status add_heads(psi_ctx *ctx, const psi_run *run, const psi_trajecto
         TRY(add_stage(ctx, model, &paths, errors));
     }
 done:
+    psi_observations_free(ctx, observations);
     psi_mdp_free(ctx, model);
     base_free(ctx, labels);
     return status;

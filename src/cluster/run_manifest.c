@@ -55,20 +55,18 @@ static json_t *result_out(const psi_run *run)
     char sentence[256];
     psi_verdict_sentence(run, sentence, sizeof sentence);
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:I}",
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
         "verdict", psi_verdict_name(run->verdict), "verdict_sentence", sentence, "margin",
         base_json_real(run->margin), "doubtful_fraction", base_json_real(run->doubtful),
         "past_fraction", base_json_real(run->past), "advice", advice_out(run), "doubts",
         doubts_out(run), "latent_states", (json_int_t)run->n_latent, "has_terminal",
         run->has_terminal, "approximator", psi_approximator_name(run->approximator), "converged",
-        run->converged, "stable", run->stable, "matching_condition", run->matching_condition,
-        "lack_of_fit", run->judged ? json_boolean(run->lack_of_fit) : json_null(), "split_gain",
-        base_json_real(run->split_gain), "ignored_fraction", base_json_real(run->ignored),
-        "smoothed_fraction", base_json_real(run->smoothed), "gamma", base_json_real(run->gamma),
-        "epsilon_reward", base_json_real(run->epsilon_reward), "epsilon_sf",
-        base_json_real(run->epsilon_sf), "gap", base_json_real(run->gap), "representation_accuracy",
-        base_json_real(run->accuracy), "rounds", (json_int_t)run->rounds);
+        run->converged, "matching_condition", run->matching_condition, "ignored_fraction",
+        base_json_real(run->ignored), "smoothed_fraction", base_json_real(run->smoothed), "gamma",
+        base_json_real(run->gamma), "epsilon_reward", base_json_real(run->epsilon_reward),
+        "epsilon_sf", base_json_real(run->epsilon_sf), "gap", base_json_real(run->gap),
+        "representation_accuracy", base_json_real(run->accuracy));
 }
 
 static json_t *certificate_out(const psi_certificate *certificate)
@@ -83,13 +81,24 @@ static json_t *certificate_out(const psi_certificate *certificate)
         base_json_real(certificate->worst_sf), "mergeable", (json_int_t)certificate->mergeable);
 }
 
+static json_t *shape_out(const psi_shape *shape)
+{
+    json_t *sizes = json_array();
+    for (size_t i = 0; sizes && i < shape->rank; i++) {
+        sizes = append(sizes, json_integer((json_int_t)shape->dim[i]));
+    }
+    return sizes;
+}
+
 static json_t *data_out(const psi_run *run)
 {
-    return json_pack("{s:s*, s:s*, s:s, s:I, s:I, s:I, s:I}", "path", run->data_path,
+    return json_pack("{s:s*, s:s*, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "path", run->data_path,
                      "observation_key", run->observation_key, "fingerprint", run->fingerprint.hex,
                      "episodes", (json_int_t)run->n_episodes, "transitions",
                      (json_int_t)run->n_transitions, "observations",
-                     (json_int_t)run->n_observations, "n_actions", (json_int_t)run->n_actions);
+                     (json_int_t)run->n_observations, "n_actions", (json_int_t)run->n_actions,
+                     "observation_dtype", psi_dtype_name(run->observation_dtype),
+                     "observation_shape", shape_out(&run->observation_shape));
 }
 
 static json_t *phases_out(const psi_run *run)
@@ -207,6 +216,22 @@ static bool fingerprint_in(const json_t *value, psi_fingerprint *out)
     return true;
 }
 
+// What one observation is; runs of an older version do not say.
+static void observation_in(const json_t *data, psi_run *run)
+{
+    const char *name = json_string_value(json_object_get(data, "observation_dtype"));
+    const json_t *sizes = json_object_get(data, "observation_shape");
+#define X(id, ...)                                                                                 \
+    if (name && strcmp(psi_dtype_name(PSI_##id), name) == 0) run->observation_dtype = PSI_##id;
+    PSI_DTYPE_TABLE(X)
+#undef X
+    run->observation_shape.rank = base_min(json_array_size(sizes), PSI_MAX_RANK);
+    for (size_t i = 0; i < run->observation_shape.rank; i++) {
+        const json_int_t size = json_integer_value(json_array_get(sizes, i));
+        run->observation_shape.dim[i] = size > 0 ? (size_t)size : 0;
+    }
+}
+
 static psi_status data_in(psi_ctx *ctx, const char *path, const json_t *data, psi_run *run)
 {
     psi_status status = PSI_OK;
@@ -217,6 +242,7 @@ static psi_status data_in(psi_ctx *ctx, const char *path, const json_t *data, ps
     }
     if (from) TRY(base_copy_text(ctx, from, &run->data_path));
     if (key) TRY(base_copy_text(ctx, key, &run->observation_key));
+    observation_in(data, run);
     run->n_episodes = count_in(data, "episodes");
     run->n_transitions = count_in(data, "transitions");
     TRY(number_in(ctx, path, data, "n_actions", 1, MAX_LATENT, &run->n_actions));
@@ -281,11 +307,7 @@ static psi_status result_in(psi_ctx *ctx, const char *path, const json_t *found,
     run->doubtful = real_in(found, "doubtful_fraction");
     run->past = real_in(found, "past_fraction");
     run->converged = flag_in(found, "converged");
-    run->stable = flag_in(found, "stable");
     run->matching_condition = flag_in(found, "matching_condition");
-    run->judged = json_is_boolean(json_object_get(found, "lack_of_fit"));
-    run->lack_of_fit = flag_in(found, "lack_of_fit");
-    run->split_gain = real_in(found, "split_gain");
     run->ignored = real_in(found, "ignored_fraction");
     run->smoothed = real_in(found, "smoothed_fraction");
     run->gamma = real_in(found, "gamma");
@@ -293,7 +315,6 @@ static psi_status result_in(psi_ctx *ctx, const char *path, const json_t *found,
     run->epsilon_sf = real_in(found, "epsilon_sf");
     run->gap = real_in(found, "gap");
     run->accuracy = real_in(found, "representation_accuracy");
-    run->rounds = count_in(found, "rounds");
     if (!(run->gamma >= 0.0 && run->gamma < 1.0)) {
         TRY(FAIL(ctx, PSI_EFORMAT, "%s: gamma %g is not below 1", path, run->gamma));
     }

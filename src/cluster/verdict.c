@@ -78,11 +78,24 @@ static psi_status ask_the_past(judging *run)
                              &past));
     result->past = past.share;
     if (past.suspect) {
-        TRY(judging_doubt(run,
-                          (psi_doubt){.kind = PSI_DOUBT_PAST, .state = past.worst, .other = -1}));
+        TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST,
+                                           .state = past.worst,
+                                           .other = (int32_t)result->options.stack + 1}));
     }
 done:
     return status;
+}
+
+// Observations that are not clearly in one latent state, as a share of all.
+static double share_unclear(const cluster_problem *problem, const int32_t *labels,
+                            const float *confidence)
+{
+    size_t unclear = 0;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        unclear += labels[row] < 0 || (double)confidence[row] < 1.0 - JUDGING_ALLOWED;
+    }
+    return (double)unclear / (double)problem->n_states;
 }
 
 // ---- the verdict --------------------------------------------------------------------------------
@@ -99,7 +112,7 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                    .result = result};
     const double k = (double)result->n_latent, states = (double)problem->n_states;
     const double apart = judging_safe(0.5 * k * (k - 1.0));
-    size_t rare = 0, unclear = 0;
+    size_t rare = 0;
     result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
     result->margin = found->grouping->weakest;
     if (rewards->n == 1 && !problem->has_terminal) goto done;
@@ -114,12 +127,8 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                                       .nats = result->margin}));
     }
     TRY(judging_ask_for_visits(&run, &rare));
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        unclear +=
-            result->labels[row] < 0 || (double)found->confidence[row] < 1.0 - JUDGING_ALLOWED;
-    }
-    result->doubtful = (double)base_max(rare, unclear) / states;
+    result->doubtful =
+        fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
     TRY(ask_the_past(&run));
     result->verdict =
         result->n_doubts > 0 || !found->converged || result->doubtful > JUDGING_DOUBTFUL
@@ -161,7 +170,9 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     const double k = (double)result->n_latent;
     int32_t pair[2], worst;
     double mixed;
-    result->doubtful = result->ignored;
+    result->doubtful = result->confidence
+                           ? share_unclear(problem, result->labels, result->confidence)
+                           : result->ignored;
     TRY(count_visits(&run));
     TRY(ask_for_actions(&run));
     TRY(cluster_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
@@ -182,12 +193,11 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
         }
     }
     TRY(ask_the_past(&run));
-    result->verdict = result->past > 0.0 && result->stable && !result->lack_of_fit
-                          ? PSI_VERDICT_NOT_MARKOV
-                      : result->n_doubts > 0 || !result->stable || result->lack_of_fit ||
-                              result->doubtful > JUDGING_DOUBTFUL
-                          ? PSI_VERDICT_UNDETERMINED
-                          : PSI_VERDICT_CERTAIN;
+    result->verdict =
+        result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV
+        : result->n_doubts > 0 || !result->converged || result->doubtful > JUDGING_DOUBTFUL
+            ? PSI_VERDICT_UNDETERMINED
+            : PSI_VERDICT_CERTAIN;
 done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);

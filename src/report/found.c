@@ -142,6 +142,9 @@ static void put_data_facts(report_page *page)
         report_put(html, " of ");
         report_samples_describe(page->samples, html);
     }
+    if (run->options.stack > 1) {
+        report_putf(html, "; the last %zu of an episode are seen as one", run->options.stack);
+    }
     report_put(html, "</dd>");
     if (run->n_episodes > 0) {
         put_fact(html, "episodes");

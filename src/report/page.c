@@ -82,9 +82,8 @@ static psi_status compute(report_page *page)
                                        .refinements = run->n_steps,
                                        .error = (double)NAN,
                                        .zero_error = (double)NAN};
-    const bool sure = run->verdict == PSI_VERDICT_CERTAIN || run->verdict == PSI_VERDICT_NOT_ASKED;
-    page->result.trusted = page->exact || (run->finished && sure && run->converged && run->stable &&
-                                           run->judged && !run->lack_of_fit);
+    page->result.trusted =
+        page->exact || (run->finished && run->verdict == PSI_VERDICT_CERTAIN && run->converged);
     TRY(measure_states(page));
     if (page->options->other) {
         TRY(report_compare(page->ctx, run, page->options->other, &page->comparison));

@@ -30,30 +30,18 @@ static void put_sentence(report_text *html, const char *sentence)
     report_put(html, ".");
 }
 
-// Without a verdict: whether anything was hidden, and whether two rounds agree.
-static void put_rounds(report_page *page)
+// Runs by successor features do not ask how sure they are.
+static void put_not_asked(report_page *page)
 {
-    const psi_run *run = page->run;
     report_text *html = &page->html;
-    if (run->lack_of_fit) {
-        open_box(html, "bad", "Not the whole truth yet");
-        report_put(html, "something in the observations still predicts more than the latent states "
-                         "do. There may be more of them.");
-    } else if (!run->converged) {
+    if (!page->run->converged) {
         open_box(html, "bad", "Did not converge");
         report_put(html, "the last two refinements differ. More refinements or more data may "
                          "help.");
-    } else if (!run->judged) {
+    } else {
         open_box(html, "warn", "Not judged");
         report_put(html, "the run came to an end, but it did not ask whether anything is left to "
                          "tell apart.");
-    } else if (!page->result.trusted) {
-        open_box(html, "warn", "Found only once");
-        report_put(html, "nothing is left to tell apart, but no second round confirmed it.");
-    } else {
-        open_box(html, "good", "Confirmed");
-        report_put(html, "two rounds found the same latent states, and nothing in the observations "
-                         "predicts more than they do.");
     }
 }
 
@@ -95,7 +83,10 @@ static void put_doubt(report_text *html, const psi_doubt *doubt)
         if (doubt->state >= 0) {
             report_put(html, "What came before latent state ");
             put_link(html, doubt->state);
-            report_put(html, " tells what follows it.");
+            report_putf(html,
+                        " tells what follows it: see the last %d observations as one "
+                        "(<code>--stack %d</code>).",
+                        doubt->other, doubt->other);
             break;
         }
         psi_doubt_sentence(doubt, sentence, sizeof sentence);
@@ -139,7 +130,7 @@ void report_page_verdict(report_page *page)
                     run->n_steps);
     } else if (run->verdict == PSI_VERDICT_NOT_ASKED ||
                (run->verdict == PSI_VERDICT_CERTAIN && !page->result.trusted)) {
-        put_rounds(page);
+        put_not_asked(page);
     } else {
         open_box(html, WORDINGS[run->verdict].look, WORDINGS[run->verdict].title);
         psi_verdict_sentence(run, sentence, sizeof sentence);

@@ -84,7 +84,7 @@ def doubt(run, to):
 
 def make_runs(at):
     few = ("--trunk-steps", 60, "--head-steps", 60, "--representation-steps", 60,
-           "--max-rounds", 1, "--max-refinements", 6, "--quiet")
+           "--max-refinements", 6, "--quiet")
     psifold("generate", "column-world", "--episodes", 300, "-o", at / "columns", "--quiet")
     psifold("generate", "point-column-world", "--episodes", 150, "-o", at / "points", "--quiet")
     # one image for each digit: pictures, yet few enough for a table

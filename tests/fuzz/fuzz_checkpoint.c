@@ -48,7 +48,6 @@ static psi_status go_on(psi_ctx *ctx, const char *folder, size_t refinements)
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.trunk_steps = options.head_steps = options.representation_steps = 2;
     options.hidden = 4;
-    options.max_rounds = 2;
     options.max_refinements = 3;
     options.watch = stop_after;
     options.user = &stop;

@@ -42,11 +42,10 @@ void test_assert_partition(psi_ctx *ctx, const psi_trajectories *data, const psi
     assert_int_equal(found->n_latent, purity.true_latent_states);
     assert_true(purity.off_diagonal == 0.0);
     assert_true(purity.accuracy > 0.9995);
-    assert_false(found->lack_of_fit);
 }
 
 void test_assert_exact(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found)
 {
     test_assert_partition(ctx, data, found);
-    assert_true(found->stable);
+    assert_int_equal(found->verdict, PSI_VERDICT_CERTAIN);
 }

@@ -116,7 +116,6 @@ static psi_status make_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *
                      .epsilon_reward = 0.5,
                      .epsilon_sf = 0.5,
                      .converged = true,
-                     .stable = true,
                      .has_trunk = true};
     net = NULL;
     TRY(psi_fingerprint_of(ctx, data, &run->fingerprint));

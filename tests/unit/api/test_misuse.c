@@ -159,18 +159,18 @@ CASE(gamma_2, psi_cluster_options how = psi_cluster_defaults(); psi_run * found;
 CASE(gamma_nan, psi_cluster_options how = psi_cluster_defaults(); psi_run * found;
      how.gamma = (double)NAN; return psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);)
 CASE(forest_that_loops, psi_grouping *g; const int32_t left[] = {0}; const int32_t right[] = {0};
-     const uint32_t family[] = {0, 1}; const psi_forest forest = {1, left, right, false};
+     const uint32_t family[] = {0, 1}; const psi_forest forest = {1, left, right, false, 0.0};
      const psi_draws draws = {.n_families = 1, .family = family};
      return psi_group(ctx, &forest, &draws, 10, &g);)
 CASE(draw_of_no_node, psi_grouping *g; const int32_t leaf[] = {-1}; const uint32_t node[] = {5};
      const uint32_t outcome[] = {0}; const uint32_t family[] = {0, 1};
-     const psi_forest forest = {1, leaf, leaf, false};
+     const psi_forest forest = {1, leaf, leaf, false, 0.0};
      const psi_draws draws =
          {.n = 1, .node = node, .outcome = outcome, .n_families = 1, .family = family};
      return psi_group(ctx, &forest, &draws, 10, &g);)
 CASE(draw_of_no_outcome, psi_grouping *g; const int32_t leaf[] = {-1}; const uint32_t node[] = {0};
      const uint32_t outcome[] = {9}; const uint32_t family[] = {0, 1};
-     const psi_forest forest = {1, leaf, leaf, false};
+     const psi_forest forest = {1, leaf, leaf, false, 0.0};
      const psi_draws draws =
          {.n = 1, .node = node, .outcome = outcome, .n_families = 1, .family = family};
      return psi_group(ctx, &forest, &draws, 10, &g);)

@@ -73,7 +73,6 @@ static psi_cluster_options quick(psi_approximator approximator)
     options.trunk_steps = options.representation_steps = 200;
     options.head_steps = 100;
     options.hidden = 30; // not a multiple of four
-    options.max_rounds = 2;
     options.max_refinements = 8;
     return options;
 }

@@ -61,7 +61,7 @@ static void one_refinement_says_what_successor_features_may_differ_by(void **sta
     psi_cluster_options options = psi_cluster_defaults();
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.approximator = PSI_APPROXIMATOR_TABLE;
-    options.max_refinements = options.max_rounds = 1;
+    options.max_refinements = 1;
     options.epsilon_reward = 0.4;
     for (int given = 0; given < 2; given++) {
         psi_run *found;
@@ -92,7 +92,6 @@ static void the_same_seed_gives_the_same_labels(void **state)
     options.trunk_steps = 40;
     options.head_steps = 20;
     options.representation_steps = 50;
-    options.max_rounds = 1;
     psi_run *found[2];
     for (int i = 0; i < 2; i++) assert_ok(ctx, psi_cluster(ctx, data, &options, &found[i]));
     assert_int_equal(found[0]->n_latent, found[1]->n_latent);
@@ -103,51 +102,18 @@ static void the_same_seed_gives_the_same_labels(void **state)
     psi_ctx_free(ctx);
 }
 
-// Refinements that look at a third of the episodes find what those that look at all of them find;
-// the last of each round looks at all, and nobody is left out in the end.
-static void a_subset_is_enough_to_refine(void **state)
-{
-    (void)state;
-    psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = test_collect(ctx, "point-column-world", 600, 5, NULL);
-    psi_cluster_options options = psi_cluster_defaults();
-    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
-    options.hidden = 128;
-    options.trunk_steps = 600;
-    options.representation_steps = 50;
-    options.subset = data->n_transitions / 3 + 1;
-    psi_run *found;
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    test_assert_exact(ctx, data, found);
-    size_t whole = 0, part = 0;
-    const size_t all = found->steps[found->n_steps - 1].looked_at;
-    assert_in_range(all, data->n_transitions, data->n_observations);
-    for (size_t i = 0; i < found->n_steps; i++) {
-        const psi_cluster_step *step = &found->steps[i];
-        whole += step->looked_at == all;
-        part += 2 * step->looked_at < all;
-        assert_true(step->ignored >= 0.0 && step->ignored < 0.1);
-    }
-    assert_int_equal(whole, found->rounds);
-    assert_int_equal(whole + part, found->n_steps);
-    psi_run_free(ctx, found);
-    psi_trajectories_free(ctx, data);
-    psi_ctx_free(ctx);
-}
-
 // Without fine-tuning the representation is the features' network with new heads: nothing below
 // them moves, and what it says is what the heads say.
 static void heads_alone_are_a_representation(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = test_collect(ctx, "point-column-world", 200, 5, NULL);
+    psi_trajectories *data = test_collect(
+        ctx, "combination-lock", 40, 5,
+        (const char *const[]){"digits-per-dial", "5", "goal", "4,4,*", "digits", "drawn", NULL});
     psi_cluster_options options = psi_cluster_defaults();
-    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
-    options.hidden = 256;
-    options.trunk_steps = 300;
-    options.head_steps = 200;
-    options.max_rounds = 1;
+    options.approximator = PSI_APPROXIMATOR_CNN;
+    options.trunk_steps = 500;
     options.fine_tune = false;
     psi_run *found;
     psi_predictor *predictor;
@@ -287,28 +253,26 @@ static void assert_same_run(const psi_run *one, const psi_run *other)
     assert_string_equal(one->when, other->when);
     const size_t sizes[] = {one->n_episodes, one->n_transitions, one->n_observations,
                             one->n_actions,  one->n_latent,      one->n_steps,
-                            one->n_doubts,   one->rounds,        one->n_phases},
+                            one->n_doubts,   one->n_phases},
                  others[] = {other->n_episodes, other->n_transitions, other->n_observations,
                              other->n_actions,  other->n_latent,      other->n_steps,
-                             other->n_doubts,   other->rounds,        other->n_phases};
+                             other->n_doubts,   other->n_phases};
     assert_memory_equal(sizes, others, sizeof sizes);
     const int words[] = {one->threads,   one->has_terminal,      (int)one->approximator,
-                         one->verdict,   one->converged,         one->stable,
-                         one->judged,    one->lack_of_fit,       one->has_heads,
+                         one->verdict,   one->converged,         one->has_heads,
                          one->has_trunk, one->matching_condition},
-              others_words[] = {
-                  other->threads,   other->has_terminal,      (int)other->approximator,
-                  other->verdict,   other->converged,         other->stable,
-                  other->judged,    other->lack_of_fit,       other->has_heads,
-                  other->has_trunk, other->matching_condition};
+              others_words[] = {other->threads,           other->has_terminal,
+                                (int)other->approximator, other->verdict,
+                                other->converged,         other->has_heads,
+                                other->has_trunk,         other->matching_condition};
     assert_memory_equal(words, others_words, sizeof words);
-    const double reals[] = {one->accuracy, one->margin,     one->doubtful, one->past,
-                            one->gamma,    one->epsilon_sf, one->gap,      one->split_gain,
-                            one->ignored,  one->smoothed,   one->seconds,  one->epsilon_reward},
-                 other_reals[] = {other->accuracy, other->margin,     other->doubtful,
-                                  other->past,     other->gamma,      other->epsilon_sf,
-                                  other->gap,      other->split_gain, other->ignored,
-                                  other->smoothed, other->seconds,    other->epsilon_reward};
+    const double reals[] = {one->accuracy, one->margin,     one->doubtful,      one->past,
+                            one->gamma,    one->epsilon_sf, one->gap,           one->ignored,
+                            one->smoothed, one->seconds,    one->epsilon_reward},
+                 other_reals[] = {other->accuracy, other->margin,        other->doubtful,
+                                  other->past,     other->gamma,         other->epsilon_sf,
+                                  other->gap,      other->ignored,       other->smoothed,
+                                  other->seconds,  other->epsilon_reward};
     assert_same_numbers(reals, other_reals, sizeof reals / sizeof reals[0]);
     for (size_t i = 0; i < psi_cluster_option_table()->n; i++) {
         const psi_option *option = &psi_cluster_option_table()->rows[i];
@@ -460,7 +424,6 @@ static void a_run_folder_goes_out_and_in(void **state)
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.hidden = 64;
     options.trunk_steps = options.head_steps = options.representation_steps = 40;
-    options.max_rounds = 1;
     assert_ok(ctx, test_cluster_into(ctx, path, PSI_FOLDER_NEW, data, &options, &found));
     assert_ok(ctx, psi_run_load(ctx, path, &read));
     assert_same_run(found, read);
@@ -512,7 +475,6 @@ int main(void)
         cmocka_unit_test(a_chain_with_one_action_counts_down),
         cmocka_unit_test(data_that_cannot_be_clustered_say_why),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(a_subset_is_enough_to_refine),
         cmocka_unit_test(heads_alone_are_a_representation),
         cmocka_unit_test(one_refinement_says_what_successor_features_may_differ_by),
         cmocka_unit_test(the_same_seed_gives_the_same_labels),

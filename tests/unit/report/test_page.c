@@ -309,9 +309,7 @@ static void a_run_that_did_not_converge_says_so_at_the_top(void **state)
     const struct {
         const char *from, *to, *words;
     } changes[] = {
-        {"\"stable\": true", "\"stable\": fals", "Found only once"},
         {"\"converged\": true", "\"converged\": fals", "Did not converge"},
-        {"\"lack_of_fit\": false", "\"lack_of_fit\": true ", "Not the whole truth"},
     };
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         assert_ok(ctx, base_read_file(ctx, path, 1 << 20, &text, &size));

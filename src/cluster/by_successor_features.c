@@ -1,28 +1,15 @@
-// By successor features: refine, polish, ask whether anything is still hidden, refine further if
-// so.
+// By successor features: what the paper does, with its whole networks for every refinement, or with
+// a table or heads on features that are learnt once. How sure the answer is, nobody asks here.
 #include "cluster/clustering.h"
 
-#include "base/blas.h"
 #include "base/checked.h"
 #include "base/context.h"
-#include "base/random.h"
-#include "cluster/polish.h"
 #include "cluster/run.h"
 #include "cluster/seen.h"
 #include "cluster/successor.h"
-#include "cluster/verdict.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
-
-// The gap's share of the first refinement of each round: a round that finds something hidden is
-// followed by one that looks closer.
-static const double KICKS[] = {0.0, 0.45, 0.27, 0.16, 0.1};
-static const double SAME = 0.985;
-static const double MISFIT = 0.5;     // nats per step by which states that fit nowhere surprise
-static const double CLEARLY = 0.8;    // clearly less is less than this much of it
-static const double BY_CHANCE = 0.25; // of what may be hidden: seems to be where nothing is
 
 // A table if observations repeat so often that their next states can be counted.
 static psi_status try_table(clustering_run *run, bool wanted)
@@ -81,7 +68,7 @@ done:
 }
 
 // Features that are learnt once, and heads on them.
-static psi_status use_heads(clustering_run *run, psi_net_kind kind)
+psi_status cluster_use_heads(clustering_run *run, psi_net_kind kind)
 {
     psi_status status = PSI_OK;
     cluster_set_network_options(run, kind);
@@ -142,7 +129,7 @@ static psi_status choose_approximator(clustering_run *run)
     const psi_net_kind net = kind == PSI_APPROXIMATOR_MLP   ? PSI_NET_MLP
                              : kind == PSI_APPROXIMATOR_CNN ? PSI_NET_CNN
                                                             : PSI_NET_RESNET18;
-    TRY(options->paper ? use_whole_networks(run, net) : use_heads(run, net));
+    TRY(options->paper ? use_whole_networks(run, net) : cluster_use_heads(run, net));
 done:
     return status;
 }
@@ -178,143 +165,30 @@ done:
     return status;
 }
 
-bool cluster_is_polished(const clustering_run *run)
-{
-    return run->options->smooth && cluster_is_network(&run->approximator);
-}
-
-// Every how manieth episode refinements look at. What is hidden may be too rare for so few: where
-// something is, twice as many are looked at in the next round. Splitting cannot catch up with
-// states that it did not look at.
-static size_t stride_of(const clustering_run *run)
-{
-    const size_t subset = run->options->subset, n = run->problem.n_states;
-    if (subset == 0 || run->options->split || !cluster_is_network(&run->approximator)) return 1;
-    const size_t stride = (n + subset - 1) / subset;
-    return base_max(stride >> base_min(run->state.hidden_rounds, 63), 1);
-}
-
-// One round: refine (from where the round before stopped), polish a copy, judge it.
-static psi_status run_round(clustering_run *run, round_result *out)
+// Algorithm 1, once.
+static psi_status find_latent_states(clustering_run *run)
 {
     psi_status status = PSI_OK;
     const psi_cluster_options *options = run->options;
-    const size_t n = run->problem.n_rows, round = run->state.round;
-    const size_t last_kick = sizeof KICKS / sizeof KICKS[0] - 1;
     const double spacing = run->problem.rewards.spacing;
-    double misfit;
-    // what is still hidden may be too rare for the filter
-    const double filter =
-        options->filter / (double)((size_t)1 << base_min(run->state.hidden_rounds, 8));
     const refine_options how = {
         .gamma = options->gamma,
         .epsilon_reward = options->epsilon_reward > 0.0 ? options->epsilon_reward / spacing : 0.5,
         .epsilon_sf = options->epsilon_sf,
         .gap_share = 0.75,
-        .kick = KICKS[round < last_kick ? round : last_kick],
-        .filter = filter,
+        .filter = options->filter,
         .norm = options->norm,
         .split = options->split,
         .sf_alone = options->paper != PSI_PAPER_NONE,
         .max_refinements = options->max_refinements,
         .max_latent_states = options->max_latent_states,
-        .stride = stride_of(run),
         .seed = cluster_seed_of(run, SEED_REFINE, 0),
         .watch = after_refinement,
         .user = run};
-    refinement *refined = &run->state.refinement;
-    cluster_phases *phases = &run->state.phases;
-    // half of the features may be too few to see what is hidden
-    run->network.dropout = options->dropout && run->state.hidden_rounds == 0;
-    cluster_phases_turn_to(phases, PHASE_REFINEMENTS);
-    TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, refined));
-    TRY(base_alloc(run->ctx, n, sizeof *out->labels, &out->labels));
-    memcpy(out->labels, refined->labels, n * sizeof *out->labels);
-    out->n_latent = refined->n_latent;
-    out->converged = refined->converged;
-    if (cluster_is_polished(run)) {
-        const polish_options polishing = {.filter = filter,
-                                          .may_lose = 0.05,
-                                          .max_rounds = 12,
-                                          .seed = cluster_seed_of(run, SEED_POLISH, round)};
-        polish_summary summary;
-        cluster_phases_turn_to(phases, PHASE_POLISHING);
-        TRY(cluster_polish(run->ctx, &run->problem, &run->approximator, &polishing, out->labels,
-                           &out->n_latent, &summary));
-        out->smoothed = (double)summary.changed / (double)run->problem.n_states;
-    }
-    if (options->paper) goto done; // it has no such question
-    cluster_phases_turn_to(phases, PHASE_HIDDEN);
-    TRY(cluster_judge_split(run->ctx, &run->problem, &run->approximator, out->labels, out->n_latent,
-                            cluster_seed_of(run, SEED_JUDGE, round), &out->test));
-    TRY(cluster_judge_homes(run->ctx, &run->problem, refined->labels, out->labels, out->n_latent,
-                            &misfit));
-    out->misfit = misfit > MISFIT;
-    out->test.hot |= out->misfit;
-    out->test.hidden = fmax(out->test.hidden, misfit / MISFIT);
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, &run->state.refinement));
 done:
-    cluster_phases_turn_to(phases, PHASE_REST);
-    return status;
-}
-
-// Is a, which was found later, better than b? What hides nothing comes first, and of that what has
-// fewer latent states; else what hides clearly less, on average or, if that is the same, somewhere.
-static bool is_better(const round_result *a, const round_result *b)
-{
-    if (!b->labels) return true;
-    if (a->test.hot != b->test.hot) return b->test.hot;
-    if (!a->test.hot && a->n_latent != b->n_latent) return a->n_latent < b->n_latent;
-    if (!b->test.hot && b->test.hidden < BY_CHANCE) return false;
-    const double on_average =
-        fmax(a->test.mean, JUDGE_HOT_MEAN) / fmax(b->test.mean, JUDGE_HOT_MEAN);
-    if (on_average < CLEARLY || on_average > 1.0 / CLEARLY) return on_average < 1.0;
-    return a->test.hidden < CLEARLY * b->test.hidden;
-}
-
-// Rounds until the same latent states were found twice with nothing hidden, or no round is left.
-static psi_status find_latent_states(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    round_result now = {0};
-    run_state *state = &run->state;
-    round_result *best = &state->best;
-    int32_t *parent = NULL;
-    const bool exact = !cluster_is_network(&run->approximator);
-    TRY(base_alloc(run->ctx, run->options->max_latent_states + 2, sizeof *parent, &parent));
-    while (state->round < run->options->max_rounds && !state->stable) {
-        double agreement = 0.0;
-        base_free(run->ctx, now.labels);
-        now = (round_result){0};
-        status = run_round(run, &now);
-        // a closer look saw too much, or nothing at all
-        const bool in_vain = status == PSI_ELIMIT || status == PSI_EDATA || status == PSI_ENUMERIC;
-        if (in_vain && best->labels) {
-            base_warn(run->ctx, "round %zu: %s; what was found before stays", state->round + 1,
-                      psi_error(run->ctx)->message);
-            status = PSI_OK;
-            break;
-        }
-        TRY(status);
-        if (best->labels && !now.test.hot && !best->test.hot && now.n_latent == best->n_latent) {
-            TRY(cluster_compare(run->ctx, run->problem.n_rows, best->labels, best->n_latent,
-                                now.labels, now.n_latent, &agreement, parent));
-        }
-        state->hidden_rounds += now.misfit ? 2 : now.test.hot;
-        state->stable = agreement > SAME || (exact && now.converged && !now.test.hot);
-        if (is_better(&now, best)) {
-            const round_result swap = *best;
-            *best = now;
-            now = swap;
-        }
-        state->round++;
-        if (run->folder) {
-            TRY(cluster_checkpoint_round(run->folder, &run->problem, state));
-        }
-    }
-    run->network.dropout = run->options->dropout;
-done:
-    base_free(run->ctx, parent);
-    base_free(run->ctx, now.labels);
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
 }
 
@@ -324,14 +198,11 @@ static psi_status describe(clustering_run *run)
     psi_run *result = run->result;
     const cluster_problem *problem = &run->problem;
     refinement *refined = &run->state.refinement;
-    round_result *best = &run->state.best;
     psi_counts *counts = NULL;
     result->has_terminal = problem->has_terminal;
-    result->n_latent = best->n_latent;
-    result->labels = best->labels;
-    best->labels = NULL;
-    result->rounds = run->state.round;
-    result->stable = run->state.stable;
+    result->n_latent = refined->n_latent;
+    result->labels = refined->labels;
+    refined->labels = NULL;
     TRY(cluster_keep_seen(run->ctx, result));
     const psi_paths paths = cluster_paths(problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
@@ -340,11 +211,7 @@ static psi_status describe(clustering_run *run)
     for (size_t i = 0; i < problem->n_states; i++)
         ignored += result->labels[problem->states[i]] < 0;
     result->ignored = (double)ignored / (double)problem->n_states;
-    result->smoothed = best->smoothed;
-    result->converged = best->converged;
-    result->judged = !run->options->paper;
-    result->lack_of_fit = best->test.hot;
-    result->split_gain = result->judged ? best->test.mean : (double)NAN;
+    result->converged = refined->converged;
     result->approximator = run->approximator.kind;
     result->has_trunk = cluster_is_network(&run->approximator);
     result->gamma = run->options->gamma;
@@ -373,38 +240,6 @@ done:
     return status;
 }
 
-// A tree over the features, of which 32 random sums keep distances well enough.
-static psi_status grow_looks(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    enum { WIDTH = 32, BLOCK = 1024 };
-    const feature_cache *features = run->approximator.features;
-    float *z = NULL, *sign = NULL;
-    uint64_t rows[BLOCK];
-    if (!features) return PSI_OK;
-    const size_t n = features->n, d = features->d;
-    base_random random = base_random_stream(run->options->seed, (uint32_t)SEED_JUDGE, UINT32_MAX);
-    TRY(base_alloc(run->ctx, n, WIDTH * sizeof *run->vectors, &run->vectors));
-    TRY(base_alloc(run->ctx, BLOCK, d * sizeof *z, &z));
-    TRY(base_alloc(run->ctx, WIDTH, d * sizeof *sign, &sign));
-    TRY(base_blas_ready(run->ctx));
-    for (size_t i = 0; i < WIDTH * d; i++) sign[i] = base_random_u32(&random) & 1 ? 1.0f : -1.0f;
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        const size_t count = base_min(BLOCK, n - begin);
-        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
-        TRY(base_cancelled(run->ctx));
-        cluster_features_gather(run->ctx, features, rows, count, z);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)count, WIDTH, (blasint)d,
-                    1.0f, z, (blasint)d, sign, (blasint)d, 0.0f, run->vectors + begin * WIDTH,
-                    WIDTH);
-    }
-    TRY(cluster_looks_tree(run->ctx, &run->problem, WIDTH, run->vectors, &run->looks));
-done:
-    base_free(run->ctx, sign);
-    base_free(run->ctx, z);
-    return status;
-}
-
 psi_status cluster_find_by_successor_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -425,12 +260,6 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
     }
     TRY(find_latent_states(run));
     TRY(describe(run));
-    if (options->paper) goto done; // it does not ask how sure it is
-    cluster_phases_turn_to(&run->state.phases, PHASE_HIDDEN);
-    TRY(grow_looks(run));
-    TRY(cluster_judge_labels(run->ctx, &run->problem, &run->looks, run->result));
-    cluster_forget_looks(run);
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
 done:
     return status;
 }
