@@ -111,7 +111,8 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
                  "verify needs FILE, the data to test the run on, or "
                  "--files"));
     }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, 0.0, &run, &data, &labels,
+                        &own));
     const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));

@@ -52,7 +52,7 @@ static psi_status assign(psi_ctx *ctx, const char *folder)
     psi_status status = psi_run_load(ctx, folder, &run);
     if (status == PSI_OK) status = collect(ctx, 2, &fresh);
     if (status == PSI_OK) labels = malloc(fresh->n_observations * sizeof *labels);
-    if (labels) status = psi_run_label(ctx, run, fresh, labels, &own);
+    if (labels) status = psi_run_label(ctx, run, fresh, 0.0, labels, &own);
     if (labels && status == PSI_OK) {
         printf("%zu latent states; the data are the run's own: %s\n", run->n_latent,
                own ? "yes" : "no");

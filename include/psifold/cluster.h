@@ -298,9 +298,26 @@ PSI_API psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_t
 
 // The labels (n_observations) that a run gives to data: its own if these are the data that it was
 // made from (*own, by their fingerprint; may be NULL), else those that psi_predict gives, with
-// terminal states marked. PSI_ESHAPE for another number of actions.
+// terminal states marked. Where psi_predict finds a label less probable than min_confidence, it is
+// −1 in any case, but for the ends of terminated episodes. PSI_ESHAPE for another number of
+// actions.
 PSI_API psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
-                                 int32_t *labels, bool *own);
+                                 double min_confidence, int32_t *labels, bool *own);
+
+// Reward-sequence errors on data, stage by stage: of the refinements, then of the final model.
+typedef struct psi_run_errors {
+    size_t n_stages, n_episodes; // the last stage is the final model
+    double *values;              // (n_stages, n_episodes) NaN: not judged
+    psi_sequence_error *summary; // (n_stages)
+} psi_run_errors;
+
+// labels and own are what psi_run_label gives. On the run's own data a refinement is judged by its
+// own labels and the model counted from them (those whose labels were removed are left out); on
+// other data by its heads and the model it has kept, if there are any. O(stages · transitions).
+// *out belongs to the caller.
+PSI_API psi_status psi_run_evaluate(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                                    const int32_t *labels, bool own, psi_run_errors **out);
+PSI_API void psi_run_errors_free(psi_ctx *ctx, psi_run_errors *errors);
 
 // How a labelling compares with the truth, where the data carry it.
 typedef struct psi_purity {

@@ -247,15 +247,15 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
     for (size_t row = 0; row < n; row++) {
         int32_t *label = *index + row * LOOKS_LABELS;
         float *share = *likelihood + row * LOOKS_LABELS;
-        size_t said = 0;
+        size_t votes = 0;
         if (run->looks->leaf[row] >= 0) {
-            said = cluster_looks_vote(run->looks, run->found->labels, row, label, share);
+            votes = cluster_looks_vote(run->looks, run->found->labels, row, label, share);
         } else if (run->found->labels[row] >= 0) {
-            label[said] = run->found->labels[row];
-            share[said++] = 1.0f;
+            label[votes] = run->found->labels[row];
+            share[votes++] = 1.0f;
         }
-        for (size_t i = 0; i < said; i++) share[i] = logf(share[i]);
-        for (size_t i = said; i < LOOKS_LABELS; i++) label[i] = -1, share[i] = 0.0f;
+        for (size_t i = 0; i < votes; i++) share[i] = logf(share[i]);
+        for (size_t i = votes; i < LOOKS_LABELS; i++) label[i] = -1, share[i] = 0.0f;
     }
     *out = (psi_emissions){.per_row = LOOKS_LABELS,
                            .index = *index,

@@ -36,6 +36,10 @@ const char *cluster_labels_name(size_t refinement, char name[CLUSTER_NAME_SIZE])
 // in its checkpoint. NULL if there are none. *out belongs to the caller.
 psi_status cluster_refinements_folder(psi_ctx *ctx, const char *folder, char **out);
 
+// The labels of refinement i (from 1); NULL if they are not there.
+psi_status cluster_refinement_labels(psi_ctx *ctx, const psi_run *run, size_t refinement,
+                                     int32_t **labels);
+
 // An array of int32, one for each of n observations (n 0: any number, which *n says), from −1 to
 // below `below`.
 psi_status cluster_labels_load(psi_ctx *ctx, const char *folder, const char *name, size_t below,

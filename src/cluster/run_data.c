@@ -36,12 +36,27 @@ psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_trajector
                                   data->episode_offsets, out);
 }
 
+// Labels that are less probable than asked for are forgotten; where an episode is known to end, it
+// ends.
+static void forget(const psi_trajectories *data, const int32_t *predicted, int32_t *labels)
+{
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        const uint64_t end = data->episode_offsets[e + 1] + e;
+        for (uint64_t row = data->episode_offsets[e] + e; row <= end; row++) {
+            const bool known = row == end && data->terminated[e];
+            if (predicted[row] < 0 && !known) labels[row] = -1;
+        }
+    }
+}
+
 psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
-                         int32_t *labels, bool *own)
+                         double min_confidence, int32_t *labels, bool *own)
 {
     psi_status status = PSI_OK;
     psi_predictor *predictor = NULL;
     psi_observations *observations = NULL;
+    int32_t *predicted = NULL;
+    const size_t n = data->n_observations;
     bool same;
     if (data->n_actions != run->n_actions) {
         return FAIL(ctx, PSI_ESHAPE, "the run knows %zu actions, the data have %zu", run->n_actions,
@@ -49,17 +64,22 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
     }
     TRY(is_own(ctx, run, data, &same));
     if (own) *own = same;
-    if (same) {
-        memcpy(labels, run->labels, data->n_observations * sizeof *labels);
-        goto done;
-    }
+    if (same) memcpy(labels, run->labels, n * sizeof *labels);
+    if (same && min_confidence <= 0.0) goto done;
+    TRY(base_alloc(ctx, n, sizeof *predicted, &predicted));
     TRY(psi_predictor_new(ctx, run, &predictor));
     TRY(psi_run_observe(ctx, run, data, &observations));
-    TRY(psi_predict(ctx, predictor, observations, 0.0, labels, NULL));
-    if (run->has_terminal) psi_mark_terminals(data, labels);
+    TRY(psi_predict(ctx, predictor, observations, min_confidence, predicted, NULL));
+    if (same) {
+        forget(data, predicted, labels);
+    } else {
+        memcpy(labels, predicted, n * sizeof *labels);
+        if (run->has_terminal) psi_mark_terminals(data, labels);
+    }
 done:
     psi_observations_free(ctx, observations);
     psi_predictor_free(ctx, predictor);
+    base_free(ctx, predicted);
     return status;
 }
 

@@ -48,20 +48,25 @@ done:
     return status;
 }
 
-psi_status psi_run_labels(psi_ctx *ctx, const psi_run *run, size_t refinement, int32_t **labels)
+psi_status cluster_refinement_labels(psi_ctx *ctx, const psi_run *run, size_t refinement,
+                                     int32_t **labels)
 {
     psi_status status = PSI_OK;
     char *folder = NULL;
     *labels = NULL;
     if (run->folder) TRY(cluster_refinements_folder(ctx, run->folder, &folder));
     TRY(load(ctx, run, folder, refinement, labels));
-    if (!*labels) {
-        TRY(FAIL(ctx, PSI_EMISSING, "%s has no labels of refinement %zu",
-                 run->folder ? run->folder : "a run that was not kept", refinement));
-    }
 done:
     base_free(ctx, folder);
     return status;
+}
+
+psi_status psi_run_labels(psi_ctx *ctx, const psi_run *run, size_t refinement, int32_t **labels)
+{
+    const psi_status status = cluster_refinement_labels(ctx, run, refinement, labels);
+    if (status != PSI_OK || *labels) return status;
+    return FAIL(ctx, PSI_EMISSING, "%s has no labels of refinement %zu",
+                run->folder ? run->folder : "a run that was not kept", refinement);
 }
 
 // One more level, which takes the labels over.

@@ -97,7 +97,7 @@ static psi_status choose_all(recital *all)
     psi_status status = PSI_OK;
     const report_page *page = all->page;
     const psi_trajectories *data = page->data;
-    const report_errors *errors = page->errors;
+    const psi_run_errors *errors = page->errors;
     const double *off = errors->values + (errors->n_stages - 1) * errors->n_episodes;
     keyed *sorted = NULL;
     TRY(base_alloc(page->ctx, data->n_episodes, sizeof *sorted, &sorted));

@@ -11,7 +11,7 @@ enum { TREE_CLUSTERS = 120, MATRIX_STATES = 128, GRAPH_STATES = 26, STAGES_SHOWN
 static psi_status draw_errors(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_errors *errors = page->errors;
+    const psi_run_errors *errors = page->errors;
     const psi_figure at = {page->figures, "errors", "refinement", "error per step of an episode"};
     const size_t shown = base_min(errors->n_stages, STAGES_SHOWN), first = errors->n_stages - shown;
     char numbers[STAGES_SHOWN][24];

@@ -96,7 +96,7 @@ static psi_status compute(report_page *page)
         if (run->confidence) {
             TRY(report_least_sure(page->samples, run->labels, run->confidence, &page->least_sure));
         }
-        TRY(report_errors_new(page->ctx, run, &page->levels, page->data, &page->errors));
+        TRY(psi_run_evaluate(page->ctx, run, page->data, run->labels, true, &page->errors));
         const psi_sequence_error *last = &page->errors->summary[page->errors->n_stages - 1];
         page->result.error = last->mean;
         page->result.zero_error = last->zero_baseline;
@@ -236,7 +236,7 @@ static void free_page(report_page *page)
     base_output_discard(page->kept);
     base_free(ctx, page->figures);
     psi_plan_free(ctx, page->plan);
-    report_errors_free(page->errors);
+    psi_run_errors_free(ctx, page->errors);
     report_samples_free(page->samples);
     report_samples_free(page->least_typical);
     report_samples_free(page->least_sure);

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "report/closest.h"
 #include "report/compare.h"
-#include "report/errors.h"
 #include "report/graph.h"
 #include "report/samples.h"
 #include "report/text.h"
@@ -26,7 +25,7 @@ typedef struct report_page {
     report_samples *samples;       // at random …
     report_samples *least_typical; // … and others worth a look; NULL: none
     report_samples *least_sure;
-    report_errors *errors;
+    psi_run_errors *errors;
     psi_plan *plan;            // NULL without a model
     size_t *sizes;             // (n_latent) observations of every latent state …
     size_t ignored;            // … and of none

@@ -165,7 +165,7 @@ static psi_status judge_representation(study *of, const lock_study *lock)
     psi_sequence_error summary;
     TRY(base_alloc(ctx, fresh->n_observations, sizeof *labels, &labels));
     TRY(base_alloc(ctx, fresh->n_episodes, sizeof *errors, &errors));
-    TRY(psi_run_label(ctx, lock->run, fresh, labels, NULL));
+    TRY(psi_run_label(ctx, lock->run, fresh, 0.0, labels, NULL));
     TRY(psi_purity_of(ctx, fresh, labels, lock->run->n_latent, &purity));
     TRY(study_set(of, "test_accuracy", json_real(purity.accuracy)));
     TRY(study_says(of, "test images: %.2f %% in the right latent state", 100.0 * purity.accuracy));

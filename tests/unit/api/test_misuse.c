@@ -209,6 +209,7 @@ static psi_status free_nothing(psi_ctx *ctx)
     psi_cover_free(ctx, NULL);
     psi_run_folder_close(NULL);
     psi_predictor_free(ctx, NULL);
+    psi_run_errors_free(ctx, NULL);
     psi_observations_free(ctx, NULL);
     psi_trajectories_free(ctx, NULL);
     psi_summary_free(ctx, NULL);

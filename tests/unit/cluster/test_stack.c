@@ -139,7 +139,7 @@ static void two_are(kind look)
     psi_trajectories *other = collect(w.ctx, look, 8, &row_bytes);
     int32_t *labels = calloc(other->n_observations, sizeof *labels);
     bool own = true;
-    assert_ok(w.ctx, psi_run_label(w.ctx, run, other, labels, &own));
+    assert_ok(w.ctx, psi_run_label(w.ctx, run, other, 0.0, labels, &own));
     assert_false(own);
     // what label and action promise is what happens on other walks
     for (size_t e = 0; e < other->n_episodes; e++) {
@@ -152,7 +152,7 @@ static void two_are(kind look)
         }
     }
     assert_true(wrong <= other->n_transitions / 1000); // the network's own errors
-    assert_ok(w.ctx, psi_run_label(w.ctx, run, w.data, labels, &own));
+    assert_ok(w.ctx, psi_run_label(w.ctx, run, w.data, 0.0, labels, &own));
     assert_true(own);
     free(labels);
     free(run_folder);
