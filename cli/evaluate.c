@@ -12,77 +12,23 @@ static json_t *errors_json(const psi_sequence_error *error)
                      base_json_real(error->zero_baseline));
 }
 
-static psi_status print_errors(cli_call *cli, const char *what, const psi_mdp *model,
-                               const psi_paths *paths, json_t *into)
-{
-    psi_sequence_error error;
-    const psi_status status =
-        psi_sequence_errors(cli->ctx, model, paths, NULL, PSI_ROLLOUT_SOFT, NULL, &error);
-    if (status != PSI_OK) return status;
-    cli_print(cli, "  %-15s mean error %.6f, median %.6f (predicting zero: %.6f)", what, error.mean,
-              error.median, error.zero_baseline);
-    json_t *line = errors_json(&error);
-    if (!line || json_array_append_new(into, line) != 0) {
-        return FAIL(cli->ctx, PSI_ENOMEM, "no memory for the result");
-    }
-    return PSI_OK;
-}
-
-// The refinements on the way: each with the model of its own labels.
-static psi_status refinement_errors(cli_call *cli, const char *folder, const psi_trajectories *data,
-                                    const psi_run_result *run, size_t refinement, json_t *into)
+static psi_status print_errors(cli_call *cli, const psi_run_errors *errors)
 {
     psi_status status = PSI_OK;
-    int32_t *labels = NULL;
-    psi_counts *counts = NULL;
-    psi_mdp *model = NULL;
-    char what[32];
-    size_t n_latent = 0;
-    TRY(psi_run_labels(cli->ctx, folder, refinement, run->n_observations, &labels));
-    for (size_t i = 0; i < run->n_observations; i++) {
-        if (labels[i] >= 0 && (size_t)labels[i] >= n_latent) n_latent = (size_t)labels[i] + 1;
+    const size_t last = errors->n_stages - 1;
+    json_t *stages = json_array();
+    for (size_t i = 0; i <= last; i++) {
+        const psi_sequence_error *error = &errors->summary[i];
+        char what[32] = "final";
+        if (i < last) snprintf(what, sizeof what, "refinement %zu", i + 1);
+        cli_print(cli, "  %-15s mean error %.6f, median %.6f (predicting zero: %.6f)", what,
+                  error->mean, error->median, error->zero_baseline);
+        json_array_append_new(stages, errors_json(error));
     }
-    const psi_paths paths = psi_trajectories_paths(data, labels, n_latent, run->has_terminal);
-    TRY(psi_counts_new(cli->ctx, &paths, &counts));
-    TRY(psi_counts_model(cli->ctx, counts, 1.0, &model));
-    snprintf(what, sizeof what, "refinement %zu", refinement);
-    TRY(print_errors(cli, what, model, &paths, into));
+    TRY(cli_set(cli, "sequence_error", errors_json(&errors->summary[last])));
+    TRY(cli_set(cli, "sequence_errors", json_incref(stages)));
 done:
-    psi_mdp_free(cli->ctx, model);
-    psi_counts_free(cli->ctx, counts);
-    psi_array_free(cli->ctx, labels);
-    return status;
-}
-
-// The same on other data: what the heads of each refinement call them, with its own model.
-static psi_status heads_errors(cli_call *cli, const char *folder, const psi_trajectories *data,
-                               const psi_run_result *run, json_t *into)
-{
-    psi_status status = PSI_OK;
-    const size_t n = data->n_observations;
-    int32_t *labels = NULL;
-    psi_mdp *model = NULL;
-    TRY(base_alloc(cli->ctx, run->n_refinements, n * sizeof *labels, &labels));
-    TRY(psi_run_assign(cli->ctx, folder, run, data->observations, labels));
-    for (size_t i = 0; i < run->n_refinements; i++) {
-        char what[32];
-        psi_mdp_free(cli->ctx, model);
-        TRY(psi_run_model(cli->ctx, folder, run, i + 1, &model));
-        for (size_t row = 0; row < n; row++) {
-            if (labels[i * n + row] < (int32_t)model->n_states) continue;
-            status =
-                FAIL(cli->ctx, PSI_EDATA, "%s: heads and latent model %zu disagree", folder, i + 1);
-            goto done;
-        }
-        if (run->has_terminal) psi_mark_terminals(data, labels + i * n);
-        const psi_paths paths =
-            psi_trajectories_paths(data, labels + i * n, model->n_states, run->has_terminal);
-        snprintf(what, sizeof what, "refinement %zu", i + 1);
-        TRY(print_errors(cli, what, model, &paths, into));
-    }
-done:
-    psi_mdp_free(cli->ctx, model);
-    base_free(cli->ctx, labels);
+    json_decref(stages);
     return status;
 }
 
@@ -142,54 +88,25 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_trajectories *data = NULL;
     int32_t *labels = NULL;
     bool own;
-    json_t *errors = json_array();
+    psi_run_errors *errors = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, 0.0, &run, &data, &labels,
+                        &own));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
-    for (size_t i = 1; own && i <= run->n_refinements; i++) {
-        TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
-    }
-    if (!own && run->has_heads) TRY(heads_errors(cli, arguments[0], data, run, errors));
-    const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
-    TRY(print_errors(cli, "final", run->model, &paths, errors));
+    TRY(psi_run_evaluate(cli->ctx, run, data, labels, own, &errors));
+    TRY(print_errors(cli, errors));
     TRY(judge_purity(cli, data, labels, run->n_latent));
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
     TRY(cli_set(cli, "own_data", json_boolean(own)));
-    TRY(cli_set(cli, "sequence_error",
-                json_incref(json_array_get(errors, json_array_size(errors) - 1))));
-    TRY(cli_set(cli, "sequence_errors", json_incref(errors)));
 done:
-    json_decref(errors);
+    psi_run_errors_free(cli->ctx, errors);
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
-    psi_run_result_free(cli->ctx, run);
-    return status;
-}
-
-// What is less probable than asked for becomes unknown.
-static psi_status forget_doubtful(cli_call *cli, const psi_run_result *run,
-                                  const psi_trajectories *data, double least, int32_t *labels)
-{
-    psi_status status = PSI_OK;
-    psi_predictor *predictor = NULL;
-    int32_t *sure = NULL;
-    TRY(base_alloc(cli->ctx, data->n_observations, sizeof *sure, &sure));
-    TRY(psi_predictor_new(cli->ctx, run, &predictor));
-    TRY(psi_predict(cli->ctx, predictor, data->observations, least, sure, NULL));
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        const uint64_t end = data->episode_offsets[e + 1] + e;
-        for (uint64_t row = data->episode_offsets[e] + e; row <= end; row++) {
-            if (row == end && data->terminated[e]) continue; // it is known to be the end
-            if (sure[row] < 0) labels[row] = -1;
-        }
-    }
-done:
-    psi_predictor_free(cli->ctx, predictor);
-    base_free(cli->ctx, sure);
+    psi_run_free(cli->ctx, run);
     return status;
 }
 
@@ -206,7 +123,7 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
                              .options = options,
                              .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_trajectories *data = NULL;
     int32_t *labels = NULL;
     bool own;
@@ -215,10 +132,8 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
         status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
         goto done;
     }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
-    if (call.min_confidence > 0.0) {
-        TRY(forget_doubtful(cli, run, data, call.min_confidence, labels));
-    }
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, call.min_confidence, &run, &data,
+                        &labels, &own));
     size_t unknown = 0;
     for (size_t i = 0; i < data->n_observations; i++) unknown += labels[i] < 0;
     const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
@@ -231,6 +146,6 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
 done:
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }

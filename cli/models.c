@@ -214,10 +214,10 @@ psi_status cli_model_read(cli_call *cli, const char *path, psi_model **out)
     if (ends_with(path, ".npz")) return load_npz(cli, path, out);
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return psi_model_read(cli->ctx, path, out);
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_status status = psi_run_load(cli->ctx, path, &run);
     if (status == PSI_OK) status = psi_model_from_mdp(cli->ctx, run->model, out);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }
 

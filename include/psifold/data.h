@@ -21,6 +21,18 @@ PSI_API psi_status psi_observations_over(psi_ctx *ctx, psi_dtype dtype, const ps
                                          size_t count, const void *data, psi_observations **out);
 PSI_API void psi_observations_free(psi_ctx *ctx, psi_observations *observations);
 
+enum { PSI_MAX_FRAMES = 255 };
+
+// Every observation with the n − 1 before it in its episode, oldest first, as one; the first of an
+// episode repeats at its beginning. Single numbers become vectors (n), vectors longer ones (n · D),
+// everything else gets another dimension in front, (n, …). Nothing is copied before it is gathered:
+// frames must outlive it. Episode e has the rows offset[e] + e … offset[e + 1] + e, as in
+// psi_trajectories. PSI_ESHAPE if the rows are not those of the episodes, PSI_EUNSUPPORTED if there
+// is no dimension left. *out belongs to the caller.
+PSI_API psi_status psi_observations_stack(psi_ctx *ctx, const psi_observations *frames, size_t n,
+                                          size_t n_episodes, const uint64_t *episode_offsets,
+                                          psi_observations **out);
+
 // How many rows there are, of which type and shape, and the bytes of each. O(1).
 PSI_API size_t psi_observations_count(const psi_observations *observations);
 PSI_API psi_dtype psi_observations_dtype(const psi_observations *observations);
@@ -32,12 +44,6 @@ PSI_API size_t psi_observations_row_bytes(const psi_observations *observations);
 // behind it cannot be read. Two threads may gather at once, each with a context of its own.
 PSI_API psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observations,
                                            const uint64_t *rows, size_t n, void *out);
-
-// Tells the system that these rows will be gathered soon: it brings them from the disk while the
-// caller is busy with the batch before. Only a hint: it never waits and cannot fail, and rows in
-// memory, compressed rows and rows that do not exist are passed over.
-PSI_API void psi_observations_prefetch(const psi_observations *observations, const uint64_t *rows,
-                                       size_t n);
 
 // All rows one after the other, where they already are in memory; NULL where they have to be read.
 PSI_API const void *psi_observations_data(const psi_observations *observations);
@@ -93,12 +99,6 @@ PSI_API void psi_trajectories_free(psi_ctx *ctx, psi_trajectories *trajectories)
 // (of the file), episode and field. Every reader and collector has done this already. O(N).
 PSI_API psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *trajectories,
                                           const char *name);
-
-// PSI_EDATA if all rewards are one and the same number: every state then predicts every reward
-// sequence, and there is nothing to be told apart. PSI_ENUMERIC if they are too large to be learnt
-// in single precision. O(N).
-PSI_API psi_status psi_trajectories_learnable(psi_ctx *ctx, const psi_trajectories *trajectories,
-                                              const char *name);
 
 enum { PSI_SUMMARY_REWARDS = 64 };
 

@@ -121,14 +121,22 @@ FLAT_API int flat_run_load(flat_session *session, const char *folder, flat_run *
 FLAT_API void flat_run_free(flat_session *session, flat_run *run);
 FLAT_API size_t flat_run_labels(const flat_run *run, const int32_t **labels);
 FLAT_API void flat_run_model(const flat_run *run, flat_model *out);
-// observations: count rows of what columns says; confidence may be NULL
+// observations: count rows of what columns says, as the run sees them; or, if n_episodes is 1, one
+// episode of single ones, which are stacked if the run does so. confidence may be NULL
 FLAT_API int flat_run_predict(flat_session *session, flat_run *run, const flat_columns *rows,
                               double min_confidence, int32_t *labels, float *confidence);
+// … of trajectories
+FLAT_API int flat_run_predict_data(flat_session *session, flat_run *run, const flat_data *data,
+                                   double min_confidence, int32_t *labels, float *confidence);
 FLAT_API int flat_run_network(flat_session *session, const flat_run *run, char **json);
 FLAT_API int flat_run_tensor(flat_session *session, const flat_run *run, size_t index, float *out);
 FLAT_API int flat_run_export(flat_session *session, const flat_run *run, const char *path);
-FLAT_API int flat_report(flat_session *session, const char *folder, const char *page,
-                         const char *data_path, const char *key, double gamma, char **json);
+// the data that it was made from, read from where it says; PSI_EMISSING if they are gone
+FLAT_API int flat_run_data(flat_session *session, const flat_run *run, flat_data **out);
+// data may be NULL: no_data then says why
+FLAT_API int flat_report(flat_session *session, const flat_run *run, const flat_data *data,
+                         const char *page, const char *no_data, double gamma, char **json);
+const psi_run *flat_run_of(const flat_run *run);
 
 // ---- finite models ------------------------------------------------------------------------------
 

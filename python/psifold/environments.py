@@ -21,22 +21,38 @@ class _Seer:
     """Asks the run, and remembers what to say where the run knows nothing."""
 
     def __init__(self, run: Run, space: Any, unknown: Unknown) -> None:
-        self.run, self.unknown = run, unknown
+        self.run, self.unknown, self.stack = run, unknown, run.stack
         self.key = choose_key(space, run.observation_key)
         counts = np.bincount(run.labels[run.labels >= 0], minlength=run.n_states)
         if run.has_terminal:
             counts[0] = 0
         self.commonest = int(counts.argmax())
+        self.frames: npt.NDArray[Any] | None = None  # (n, stack, …) the last ones of n episodes
 
-    def look(self, rows: npt.NDArray[Any], before: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+    def look(
+        self, rows: npt.NDArray[Any], before: npt.NDArray[np.int64], begins: Any, stepped: bool
+    ) -> tuple[Any, Any]:
         """The latent states of observations (n, …), and which of them are unknown: those stay
-        what they were before."""
+        what they were before. Where an episode begins, its first observation repeats; others have
+        stepped on, or are shown again while their neighbours are reset."""
         rows = np.ascontiguousarray(rows, kept_type(rows[0]))
+        if self.stack > 1:
+            rows = self.remember(rows, begins, stepped)
         labels = self.run.predict(rows).astype(np.int64)
         strange = labels < 0
         if strange.any() and self.unknown == "error":
             raise DataError("an observation is unlike anything that the run has seen")
         return np.where(strange, before, labels), strange
+
+    def remember(self, rows: npt.NDArray[Any], begins: Any, stepped: bool) -> npt.NDArray[Any]:
+        """The rows with those before them, as the run sees them."""
+        frames = np.repeat(rows[:, None], self.stack, axis=1)
+        if self.frames is not None:
+            kept = self.frames[:, 1:] if stepped else self.frames[:, :-1]
+            later = np.concatenate([kept, rows[:, None]], axis=1)
+            frames = np.where(np.reshape(begins, (-1,) + (1,) * rows.ndim), frames, later)
+        self.frames = frames
+        return frames.reshape(len(rows), -1) if rows.ndim == 2 else frames
 
 
 class LatentObservation(
@@ -68,9 +84,11 @@ class LatentObservation(
         self._last = np.array([self._seer.commonest])
         self.observation_space = Discrete(run.n_states)
 
-    def _see(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _see(
+        self, observation: Any, info: dict[str, Any], begins: bool
+    ) -> tuple[Any, dict[str, Any]]:
         rows = np.asarray(pick(observation, self._seer.key))[None]
-        self._last, strange = self._seer.look(rows, self._last)
+        self._last, strange = self._seer.look(rows, self._last, begins, not begins)
         if strange[0]:
             info = {**info, "latent_unknown": True}
         return self._last[0], info
@@ -79,11 +97,11 @@ class LatentObservation(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         self._last = np.array([self._seer.commonest])
-        return self._see(*self.env.reset(seed=seed, options=options))
+        return self._see(*self.env.reset(seed=seed, options=options), begins=True)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        latent, info = self._see(observation, info)
+        latent, info = self._see(observation, info, begins=False)
         return latent, reward, terminated, truncated, info
 
 
@@ -94,12 +112,17 @@ class LatentVectorObservation(gymnasium.vector.VectorWrapper):
         super().__init__(env)
         self._seer = _Seer(run, env.single_observation_space, unknown)
         self._last = np.full(env.num_envs, self._seer.commonest)
+        mode = env.metadata.get("autoreset_mode")
+        self._mode = getattr(mode, "name", "NEXT_STEP")
+        self._ended = np.zeros(env.num_envs, bool)
         self.single_observation_space = Discrete(run.n_states)
         self.observation_space = MultiDiscrete([run.n_states] * env.num_envs)
 
-    def _see(self, observations: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _see(
+        self, observations: Any, info: dict[str, Any], begins: Any, stepped: bool
+    ) -> tuple[Any, dict[str, Any]]:
         rows = np.asarray(pick(observations, self._seer.key))
-        self._last, strange = self._seer.look(rows, self._last)
+        self._last, strange = self._seer.look(rows, self._last, begins, stepped)
         if strange.any():
             info = {**info, "latent_unknown": strange}
         return self._last.copy(), info
@@ -107,11 +130,15 @@ class LatentVectorObservation(gymnasium.vector.VectorWrapper):
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        return self._see(*self.env.reset(seed=seed, options=options))
+        begins = np.broadcast_to((options or {}).get("reset_mask", True), self._ended.shape)
+        self._ended = self._ended & ~begins
+        return self._see(*self.env.reset(seed=seed, options=options), begins, stepped=False)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminated, truncated, info = self.env.step(actions)
-        latent, info = self._see(observations, info)
+        before, self._ended = self._ended, np.logical_or(terminated, truncated)
+        begins = {"NEXT_STEP": before, "SAME_STEP": self._ended}.get(self._mode, False)
+        latent, info = self._see(observations, info, begins, stepped=True)
         return latent, rewards, terminated, truncated, info
 
 

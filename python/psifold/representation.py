@@ -75,7 +75,7 @@ class Representation(nn.Module):
     """Raw observations (n, …) in, logits (n, K) of the latent states out.
 
     ``features`` gives what they are computed from. Images may have their channels first or last,
-    as they had them in the data.
+    as they had them in the data; frames that are stacked are (n, stack, …).
     """
 
     mean: torch.Tensor
@@ -105,6 +105,10 @@ class Representation(nn.Module):
             x = observations.permute(0, 3, 1, 2)
         elif (1, *shape) == wanted:
             x = observations[:, None]
+        elif len(shape) == 4 and (shape[0] * shape[1], *shape[2:]) == wanted:
+            x = observations.flatten(1, 2)
+        elif len(shape) == 4 and (shape[0] * shape[3], shape[1], shape[2]) == wanted:
+            x = observations.permute(0, 1, 4, 2, 3).flatten(1, 2)
         else:
             raise ShapeError(f"observations are of shape {shape}, the network takes {wanted}")
         return (x.to(self.mean.dtype) - self.mean) * self.scale

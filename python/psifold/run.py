@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psifold._native import Handle, Session, address, encoded, lib, take_json, view
-from psifold.data import Data, Trajectories, as_trajectories, describe, plain_array, read
-from psifold.errors import Interrupted, MissingError, PsifoldError, UsageError
+from psifold.data import Data, Trajectories, as_trajectories, describe, plain_array
+from psifold.errors import Interrupted, MissingError, UsageError
 from psifold.model import Model, Plan
 from psifold.progress import Watcher, watcher
 
@@ -37,6 +37,7 @@ class ClusterOptions(TypedDict, total=False):
 
     method: Literal["evidence", "successor-features"]
     approximator: Literal["auto", "table", "mlp", "cnn", "resnet18"]
+    stack: int
     paper: Literal["none", "column-world", "combination-lock"]
     refine: Literal["recluster", "split"]
     fine_tune: bool
@@ -51,9 +52,7 @@ class ClusterOptions(TypedDict, total=False):
     epsilon_sf: float
     filter: float
     max_refinements: int
-    max_rounds: int
     max_latent_states: int
-    subset: int
     hidden: int
     trunk_steps: int
     head_steps: int
@@ -181,6 +180,7 @@ class Run:
         self._session.call("flat_run_load", encoded(self.folder), byref(out))
         self._handle = Handle(self._session, out, "flat_run_free")
         self._data = data
+        self._no_data: str | None = None  # why there are none
         self.manifest = json.loads((self.folder / "manifest.json").read_text())
         where = c_void_p()
         n = int(lib.flat_run_labels(out, byref(where)))
@@ -238,16 +238,27 @@ class Run:
 
     @property
     def data(self) -> Trajectories | None:
-        """What it was made from; None if that is not where it was."""
-        path = self.manifest["data"].get("path")
-        if self._data is None and path and Path(path).exists():
-            self._data = read(path, key=self.observation_key)
+        """What it was made from; None if that is not where it was, or has changed."""
+        if self._data is None and self._no_data is None:
+            session, out = Session(self._session.threads), c_void_p()
+            try:
+                session.work("flat_run_data", self._handle.pointer, byref(out))
+            except MissingError as gone:
+                self._no_data = str(gone)
+                return None
+            path = Path(self.manifest["data"]["path"]).resolve()
+            self._data = Trajectories._from(Handle(session, out, "flat_data_free"), path)
         return self._data
 
     @property
     def observation_key(self) -> str | None:
         """The entry of a Dict observation that it was made from."""
         return cast("str | None", self.manifest["data"].get("observation_key"))
+
+    @property
+    def stack(self) -> int:
+        """How many observations, the last ones of an episode, it sees as one."""
+        return int(self.manifest["options"].get("stack", 1))
 
     # ---- other observations ----
 
@@ -282,27 +293,42 @@ class Run:
         """The latent states of observations (n, …), and how probable each is. −1 is unlike
         anything seen, or less probable than ``min_confidence``.
 
+        A run with ``stack`` above 1 takes an array for one episode, from its first observation on;
+        of several, give ``Trajectories``, or rows that are stacked already: single numbers as
+        (n, stack), vectors as (n, stack · D), everything else as (n, stack, …), oldest first.
+
         >>> import numpy as np, psifold
         >>> run = psifold.cluster(psifold.generate("column-world", episodes=300))
         >>> run.predict(np.array([0, 4, 999])).tolist()
         [1, 1, -1]
         """
-        rows = plain_array("observations", observations)
-        columns = describe(rows)
-        labels = np.empty(len(rows), np.int32)
-        confidence = np.empty(len(rows), np.float32) if return_confidence else None
+        asked: Any
+        if isinstance(observations, Trajectories):
+            ask, asked = "flat_run_predict_data", observations._handle.pointer
+            n = observations.n_transitions + observations.n_episodes
+        else:
+            rows = plain_array("observations", observations)
+            columns = describe(rows)
+            columns.n_episodes = int(self._is_single(rows.shape[1:]))
+            ask, asked, n = "flat_run_predict", byref(columns), len(rows)
+        labels = np.empty(n, np.int32)
+        confidence = np.empty(n, np.float32) if return_confidence else None
         arguments = (
             self._handle.pointer,
-            byref(columns),
+            asked,
             min_confidence,
             address(labels),
             address(confidence),
         )
-        if len(rows) <= AT_ONCE:
-            self._session.call("flat_run_predict", *arguments)
+        if n <= AT_ONCE:
+            self._session.call(ask, *arguments)
         else:
-            self._session.work("flat_run_predict", *arguments, watch=watcher(progress))
+            self._session.work(ask, *arguments, watch=watcher(progress))
         return labels if confidence is None else (labels, confidence)
+
+    def _is_single(self, shape: tuple[int, ...]) -> bool:
+        """Is this the shape of one observation of several that the run sees as one?"""
+        return self.stack > 1 and list(shape) == self.manifest["data"]["observation_shape"]
 
     # ---- what it is good for ----
 
@@ -353,35 +379,18 @@ class Run:
     ) -> dict[str, Any]:
         """Writes the page of the run, one file for any browser. Figures that need gnuplot or
         Graphviz are left out where these are not installed, and the page says so."""
-        with tempfile.TemporaryDirectory(prefix="psifold-") as room:
-            source = self._data_path(Path(room))
-            key = self.observation_key
-            out = c_void_p()
-            session = Session(self._session.threads)
-            session.work(
-                "flat_report",
-                encoded(self.folder),
-                encoded(path),
-                encoded(source),
-                None if key is None or source != self._file() else key.encode(),
-                gamma,
-                byref(out),
-            )
-            return cast("dict[str, Any]", take_json(out))
-
-    def _file(self) -> Path | None:
-        path = self.manifest["data"].get("path")
-        return Path(path) if path and Path(path).exists() else None
-
-    def _data_path(self, room: Path) -> Path | None:
-        """Where the report finds the observations: data in memory are written down for it."""
-        if self._file() is not None or self._data is None:
-            return self._file()
-        try:
-            self._data.save(room / "data.npz")
-        except PsifoldError:
-            return None
-        return room / "data.npz"
+        out = c_void_p()
+        data = self.data
+        Session(self._session.threads).work(
+            "flat_report",
+            self._handle.pointer,
+            None if data is None else data._handle.pointer,
+            encoded(path),
+            None if self._no_data is None else self._no_data.encode(),
+            gamma,
+            byref(out),
+        )
+        return cast("dict[str, Any]", take_json(out))
 
     def __repr__(self) -> str:
         return f"<psifold.Run: {self.n_states} latent states, {self.verdict}>"

@@ -1,5 +1,5 @@
 // A clustering under way, shared by the chapters that the method has: by evidence (grouping.c), by
-// successor features (rounds.c), and what both need before and after (cluster.c).
+// successor features (by_successor_features.c), and what both need before and after (cluster.c).
 #ifndef PSI_CLUSTER_CLUSTERING_H
 #define PSI_CLUSTER_CLUSTERING_H
 
@@ -14,6 +14,7 @@ enum { CLUSTER_MOST_ACTIONS = 1024 }; // of networks, which have a head for each
 typedef struct clustering_run {
     psi_ctx *ctx;
     const psi_cluster_options *options;
+    psi_run_folder *folder; // where it is kept while it is under way; NULL: nowhere
     cluster_problem problem;
     cluster_inputs inputs;
     network_options network;
@@ -28,7 +29,7 @@ typedef struct clustering_run {
     cluster_looks raw_looks;
     outcome_rewards outcomes;
     by_evidence found;
-    psi_clustering *result;
+    psi_run *result;
 } clustering_run;
 
 // Every piece of work has random numbers of its own, named by what it is and the round it is in.
@@ -45,10 +46,18 @@ uint64_t cluster_seed_of(const clustering_run *run, seed_purpose purpose, size_t
 void cluster_set_network_options(clustering_run *run, psi_net_kind kind);
 // The network whose features are looked at, from an earlier process or learnt now: run->trunk.
 psi_status cluster_learn_trunk(clustering_run *run);
-bool cluster_is_polished(const clustering_run *run);
+// The features of all observations, and heads on them: run->approximator.
+psi_status cluster_use_heads(clustering_run *run, psi_net_kind kind);
 
 // γ · min ‖F_i − F_j‖: the smallest distance of two latent states' successor features.
 psi_status cluster_find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, double *gap);
+
+// A by_evidence_options watch, whose user is the run: after every refinement, what it found is
+// kept, and told.
+psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
+                                  size_t n_observations, const int32_t *labels);
+// Images, whose labels go to run->found.
+psi_status cluster_find_in_images(clustering_run *run);
 
 // Both fill run->result, but for what comes after the labels: certificate, representation, heads.
 psi_status cluster_find_by_evidence(clustering_run *run);

@@ -15,14 +15,14 @@
 enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
 enum { FEWEST_VISITS = 4 }; // of a distinct observation, on average, to be one of a table
 
-static psi_status after_grouping(void *user, const psi_cluster_step *step, size_t number,
-                                 size_t n_observations, const int32_t *labels)
+psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
+                                  size_t n_observations, const int32_t *labels)
 {
     psi_status status = PSI_OK;
     clustering_run *run = user;
     const psi_cluster_options *options = run->options;
-    if (options->run) {
-        TRY(cluster_checkpoint_labels(options->run, number, n_observations, labels));
+    if (run->folder) {
+        TRY(cluster_checkpoint_labels(run->folder, number, n_observations, labels));
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
 done:
@@ -83,8 +83,9 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
 {
     const psi_observations *observations = run->problem.data->observations;
     const psi_dtype dtype = psi_observations_dtype(observations);
-    const bool number = psi_observations_row_bytes(observations) == psi_dtype_size(dtype) &&
-                        dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
+    const bool number =
+        psi_observations_row_bytes(observations) == run->options->stack * psi_dtype_size(dtype) &&
+        dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
     const size_t n = run->problem.n_states, most = wanted || number ? n : n / FEWEST_VISITS;
     const psi_status status =
         cluster_looks_distinct(run->ctx, &run->problem, most + 1, &run->looks);
@@ -95,12 +96,12 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
 static psi_status group_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const psi_cluster_options *options = run->options;
     const by_evidence_options how = {.max_refinements = options->max_refinements,
                                      .max_latent_states = options->max_latent_states,
                                      .smooth = options->smooth,
-                                     .watch = after_grouping,
+                                     .watch = cluster_after_grouping,
                                      .user = run};
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
@@ -125,6 +126,7 @@ static psi_status compare_vectors(clustering_run *run)
     psi_status status = PSI_OK;
     size_t width;
     TRY(copy_vectors(run, &width));
+    cluster_looks_standardise(&run->problem, width, run->vectors);
     TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
     TRY(group_looks(run));
 done:
@@ -149,6 +151,7 @@ static psi_status compare_features(clustering_run *run)
                              &features));
     run->vectors = features.full;
     features.full = NULL;
+    cluster_looks_standardise(&run->problem, features.d, run->vectors);
     TRY(cluster_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
     TRY(group_looks(run));
     run->result->has_trunk = true;
@@ -163,7 +166,7 @@ done:
 static psi_status find_in_vectors(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     cluster_set_network_options(run, PSI_NET_MLP);
     if (run->options->hidden == 0) run->network.hidden[0] = run->network.hidden[1] = SMALL;
     if (run->options->trunk_steps == 0) run->network.trunk.steps = SMALL_STEPS;
@@ -221,11 +224,10 @@ done:
     return status;
 }
 
-// Tables and vectors. Features of images mix latent states too much for their cells to be compared.
 psi_status cluster_find_by_evidence(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     by_evidence *found = &run->found;
     const psi_approximator kind = run->options->approximator;
     const double spacing = run->problem.rewards.spacing;
@@ -238,12 +240,10 @@ psi_status cluster_find_by_evidence(clustering_run *run)
         TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
         if (run->inputs.is_image) {
-            cluster_inputs_free(run->ctx, &run->inputs);
-            run->inputs = (cluster_inputs){0};
-            status = cluster_find_by_successor_features(run);
-            goto done;
+            TRY(cluster_find_in_images(run));
+        } else {
+            TRY(find_in_vectors(run));
         }
-        TRY(find_in_vectors(run));
     } else {
         TRY(group_looks(run));
     }
@@ -265,11 +265,7 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     result->ignored = (double)ignored / (double)run->problem.n_states;
     result->smoothed = found->smoothed;
     result->converged = found->converged;
-    result->stable = result->verdict == PSI_VERDICT_CERTAIN;
-    result->hot = result->past > 0.0;
-    result->judged = true;
-    result->rounds = 1;
-    result->approximator = table ? "table" : psi_net_kind_name(run->network.kind);
+    result->approximator = table ? PSI_APPROXIMATOR_TABLE : cluster_kind_of(run->network.kind);
     result->gamma = run->options->gamma;
     TRY(cluster_find_gap(run->ctx, result->model, result->gamma, &result->gap));
     result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward

@@ -35,11 +35,9 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
                                const network_options *options, const psi_net *trunk,
                                cluster_approximator *out);
 
-// The trunk with the heads of a fit on top, as one network. *out belongs to the caller.
-psi_status cluster_network_join(psi_ctx *ctx, const cluster_approximator *approximator,
-                                const psi_net *trunk, const cluster_fit *fit, psi_net **out);
-
-// The features of all observations: borrowed. NULL if the approximator has none.
-const feature_cache *cluster_network_features(const cluster_approximator *approximator);
+// The trunk with the heads of a fit on its features on top, as one network. *out belongs to the
+// caller.
+psi_status cluster_network_join(psi_ctx *ctx, const feature_cache *features, const psi_net *trunk,
+                                const cluster_fit *fit, psi_net **out);
 
 #endif

@@ -10,7 +10,7 @@
 enum { LOOKED_AT = 4096, RAW_ROWS = 1024, SMALLEST_SIDE = 8, MOST_CHANNELS = 16 };
 
 // (H, W, C) if the last dimension can only be channels, else (C, H, W).
-static bool find_image(cluster_inputs *inputs, const psi_shape *shape)
+static bool find_frame(cluster_inputs *inputs, const psi_shape *shape)
 {
     const size_t *dim = shape->dim;
     if (shape->rank == 2 && dim[0] >= SMALLEST_SIDE && dim[1] >= SMALLEST_SIDE) {
@@ -30,6 +30,17 @@ static bool find_image(cluster_inputs *inputs, const psi_shape *shape)
     return false;
 }
 
+// One frame, or several whose channels are all of one image.
+static bool find_image(cluster_inputs *inputs, const psi_shape *shape)
+{
+    const size_t *dim = shape->dim;
+    if (shape->rank < 4) return find_frame(inputs, shape);
+    if (!find_frame(inputs, &(psi_shape){3, {dim[1], dim[2], dim[3]}})) return false;
+    inputs->frames = dim[0];
+    inputs->shape.dim[0] *= dim[0];
+    return true;
+}
+
 static double element(const unsigned char *row, psi_dtype dtype, size_t i)
 {
     switch (dtype) {
@@ -42,19 +53,29 @@ static double element(const unsigned char *row, psi_dtype dtype, size_t i)
     return 0.0;
 }
 
+static void convert_one(const cluster_inputs *inputs, const unsigned char *from, size_t source,
+                        unsigned char *to, size_t i)
+{
+    if (inputs->dtype == PSI_UINT8) {
+        to[i] = from[source];
+    } else {
+        const psi_dtype dtype = psi_observations_dtype(inputs->observations);
+        ((float *)(void *)to)[i] = (float)element(from, dtype, source);
+    }
+}
+
 // One observation into the network's type and order.
 static void convert(const cluster_inputs *inputs, const unsigned char *from, unsigned char *to)
 {
-    const psi_dtype dtype = psi_observations_dtype(inputs->observations);
-    const size_t size = psi_shape_size(&inputs->shape);
-    const size_t channels = inputs->shape.dim[0];
-    const size_t pixels = inputs->channels_last ? size / channels : 1;
-    for (size_t i = 0; i < size; i++) {
-        const size_t source = inputs->channels_last ? i % pixels * channels + i / pixels : i;
-        if (inputs->dtype == PSI_UINT8) {
-            to[i] = from[source];
-        } else {
-            ((float *)(void *)to)[i] = (float)element(from, dtype, source);
+    const size_t size = psi_shape_size(&inputs->shape), pixels = size / inputs->shape.dim[0];
+    const size_t channels = inputs->shape.dim[0] / inputs->frames;
+    size_t i = 0;
+    for (size_t begin = 0; begin < size; begin += channels * pixels) { // of every frame
+        for (size_t c = 0; c < channels; c++) {
+            for (size_t p = 0; p < pixels; p++, i++) {
+                const size_t source = inputs->channels_last ? begin + p * channels + c : i;
+                convert_one(inputs, from, source, to, i);
+            }
         }
     }
 }
@@ -98,8 +119,9 @@ static psi_status standardise(psi_ctx *ctx, cluster_inputs *inputs)
         for (size_t k = 0; k < size; k++) {
             const double x = element(row, inputs->dtype, k);
             if (!isfinite(x)) {
-                status = FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is no number",
-                              (unsigned long long)at);
+                status =
+                    FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is not a number",
+                         (unsigned long long)at);
                 goto done;
             }
             sum[k / each] += x;
@@ -125,7 +147,7 @@ psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations
                               cluster_inputs *out)
 {
     psi_status status = PSI_OK;
-    *out = (cluster_inputs){.observations = observations};
+    *out = (cluster_inputs){.observations = observations, .frames = 1};
     const psi_shape *shape = psi_observations_shape(observations);
     const psi_dtype dtype = psi_observations_dtype(observations);
     out->is_image = !as_vectors && find_image(out, shape);

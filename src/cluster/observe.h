@@ -12,6 +12,7 @@ typedef struct cluster_inputs {
     size_t row_bytes; // of one input
     bool is_image;
     bool channels_last;     // the observations are (H, W, C)
+    size_t frames;          // … or several of these, (n, H, W, C) or (n, C, H, W)
     float *mean, *scale;    // (D or C) so that (x − mean) · scale has mean 0 and variance 1
     bool separate_channels; // what one channel shows says nothing about the others: dials, not RGB
     size_t n_coarse;        // cells of an image's coarse outline; 0 for vectors

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-void psi_verdict_sentence(const psi_clustering *c, char *text, size_t size)
+void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
 {
     switch (c->verdict) {
     case PSI_VERDICT_CERTAIN:
@@ -28,8 +28,8 @@ void psi_verdict_sentence(const psi_clustering *c, char *text, size_t size)
     case PSI_VERDICT_NOT_MARKOV:
         snprintf(text, size,
                  "not Markov: for %.2g %% of the transitions, what came before tells more than the "
-                 "observation does; stacking frames may help",
-                 100.0 * c->past);
+                 "observation does; --stack %zu may help",
+                 100.0 * c->past, c->options.stack + 1);
         return;
     case PSI_VERDICT_NO_SMALL_ANSWER:
         snprintf(text, size, "no small answer: more data keep finding more latent states");
@@ -70,8 +70,14 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
     case PSI_DOUBT_PAST: break;
     }
     if (doubt->state < 0) {
-        snprintf(text, size, "what came before tells what follows, in many latent states");
+        snprintf(text, size,
+                 "what came before tells what follows, in many latent states: see the last %d "
+                 "observations as one (--stack %d)",
+                 doubt->other, doubt->other);
         return;
     }
-    snprintf(text, size, "what came before latent state %d tells what follows it", doubt->state);
+    snprintf(text, size,
+             "what came before latent state %d tells what follows it: see the last %d observations "
+             "as one (--stack %d)",
+             doubt->state, doubt->other, doubt->other);
 }

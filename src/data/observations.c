@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "base/threads.h"
 #include "data/source.h"
+#include "data/stack.h"
 
 #include <string.h>
 
@@ -52,6 +53,7 @@ void psi_observations_free(psi_ctx *ctx, psi_observations *observations)
     if (!observations) return;
     data_source_free(ctx, observations->source);
     base_free(ctx, observations->owned);
+    base_free(ctx, observations->earlier);
     base_free(ctx, observations);
 }
 
@@ -104,7 +106,10 @@ psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observa
                         (unsigned long long)rows[i], observations->count);
         }
     }
-    if (!observations->data) return data_source_gather(ctx, observations->source, rows, n, out);
+    if (!observations->data) {
+        return observations->frames ? data_stack_gather(ctx, observations, rows, n, out)
+                                    : data_source_gather(ctx, observations->source, rows, n, out);
+    }
     copy_job job = {observations->data, rows, n, observations->row_bytes, out};
     if (n * observations->row_bytes < WORTH_SHARING) {
         copy_rows(&job, 0, 1);
@@ -112,14 +117,4 @@ psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observa
         base_team_run(base_ctx_team(ctx), copy_rows, &job);
     }
     return PSI_OK;
-}
-
-void psi_observations_prefetch(const psi_observations *observations, const uint64_t *rows, size_t n)
-{
-    for (size_t i = 0; !observations->data && i < n;) {
-        size_t known = 0;
-        while (i + known < n && rows[i + known] < observations->count) known++;
-        data_source_prefetch(observations->source, rows + i, known);
-        i += known + 1;
-    }
 }

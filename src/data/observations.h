@@ -10,9 +10,12 @@ struct psi_observations {
     psi_dtype dtype;
     psi_shape shape;
     size_t count, row_bytes;
-    const char *data;           // all rows, if they are in memory
-    char *owned;                // the same, if it is ours to free
-    struct data_source *source; // the file they are read from otherwise
+    const char *data;               // all rows, if they are in memory
+    char *owned;                    // the same, if it is ours to free
+    struct data_source *source;     // the file they are read from otherwise
+    const psi_observations *frames; // … or what they are stacked from (stack.c)
+    size_t n_frames;
+    uint8_t *earlier; // (count) how many frames of its episode come before each, below n_frames
 };
 
 // Checks dtype, shape and that count rows can be addressed. row_bytes is set, data is not.

@@ -127,7 +127,7 @@ class Command(unittest.TestCase):
         self.refuse(2, "colum-world", "generate", "colum-world", "-o", self.path / "x")
         self.refuse(2, "at least 1", "generate", "column-world", "--episodes", 0,
                     "-o", self.path / "x")
-        self.refuse(2, "nothing called", "fetch", "cifar")
+        self.refuse(2, "cannot be fetched", "fetch", "cifar")
         self.refuse(2, "at most 1024", "inspect", "x", "--threads", 5000)
         self.assertEqual(list(self.path.iterdir()), [])
 
@@ -233,7 +233,7 @@ class Command(unittest.TestCase):
             return self.path / name
 
         quick = ("--trunk-steps", 50, "--head-steps", 50, "--representation-steps", 50, "--hidden",
-                 16, "--max-rounds", 1, "--max-refinements", 4)
+                 16, "--max-refinements", 4)
         for kind in ("table", "mlp"):
             folder = self.path / kind
             options = ("-o", folder, "--approximator", kind, "--replace", *quick)
@@ -272,7 +272,7 @@ class Command(unittest.TestCase):
         run_folder = self.path / "run"
         found = json.loads(self.succeed("cluster", data, "-o", run_folder, "--json").stdout)
         self.assertEqual(found["latent_states"], 4)
-        self.assertTrue(found["converged"] and found["stable"] and not found["hot"])
+        self.assertTrue(found["converged"])
         self.assertEqual([step["clusters"] for step in found["refinements"]], [3, 4, 4])
         for key in ("epsilon_reward", "epsilon_sf", "gamma", "seconds", "certificate"):
             self.assertIn(key, found)
@@ -292,8 +292,7 @@ class Command(unittest.TestCase):
                          [0, 0.9025, 0.95, 1])
         self.refuse(10, "table", "export", run_folder, "--onnx", self.path / "x.onnx")
         self.refuse(2, "exists already", "cluster", data, "-o", run_folder)
-        for option, value, sentence in (("--max-rounds", 0, "at least 1"),
-                                        ("--head-steps", 0, "at least 1"),
+        for option, value, sentence in (("--head-steps", 0, "at least 1"),
                                         ("--gamma", 1.5, "above 0 and below 1"),
                                         ("--filter", -0.1, "at least 0 and below 1"),
                                         ("--epsilon-sf", -1, "at least 0")):
@@ -306,7 +305,7 @@ class Command(unittest.TestCase):
         run_folder = self.path / "run"
         # one thread: two that wait for each other take minutes where others work, too
         quick = ["--trunk-steps", 150, "--head-steps", 80, "--representation-steps", 150,
-                 "--max-rounds", 1, "--hidden", 128, "--threads", 1]
+                 "--hidden", 128, "--threads", 1]
         self.succeed("cluster", data, "-o", run_folder, *quick)
         self.assertLessEqual({"manifest.json", "refinements.jsonl", "clusters.npy", "latent.npz",
                               "certificate.npz", "representation.safetensors"},
@@ -337,6 +336,49 @@ class Command(unittest.TestCase):
         self.refuse(3, "observations", "assign", run_folder, other, "-o", self.path / "no.npy")
         (run_folder / "manifest.json").write_text('{"data": 3}')
         self.refuse(5, "manifest", "evaluate", run_folder, fresh)
+
+    def test_stacked_observations_are_remembered(self):
+        """A walker on a ring of five, whose direction is not seen: Markov from two places."""
+        def walks(name, episodes, salt, length=20):
+            places, taken, rewards = [], [], []
+            for e in range(episodes):
+                place, way = e % 5, 1
+                for t in range(length + 1):
+                    places.append(place)
+                    if t == length:
+                        break
+                    taken.append((e * 40503 + (t + salt) * (t + e) * 9973) // 64 % 2)
+                    way = -way if taken[-1] else way
+                    place = (place + way) % 5
+                    rewards.append(float(place == 0))
+            write_npz(self.path / name, observations=tuple(places), actions=tuple(taken),
+                      rewards=rewards, episode_lengths=(length,) * episodes,
+                      terminated=(0,) * episodes, truncated=(1,) * episodes)
+            return self.path / name
+
+        data, fresh, folder = walks("walks.npz", 300, 0), walks("fresh.npz", 30, 5), self.path / "run"
+        plain = json.loads(self.succeed("cluster", data, "-o", self.path / "plain", "--json").stdout)
+        self.assertEqual(plain["verdict"], "not-markov")
+        self.assertIn("--stack 2", " ".join(plain["advice"]))
+        found = json.loads(
+            self.succeed("cluster", data, "-o", folder, "--stack", 2, "--json").stdout)
+        self.assertEqual((found["verdict"], found["latent_states"]), ("certain", 5))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        self.assertEqual(manifest["options"]["stack"], 2)
+        self.assertEqual(manifest["data"]["observation_shape"], [])
+        for file in (data, fresh):
+            errors = json.loads(self.succeed("evaluate", folder, file, "--json").stdout)
+            self.assertEqual(errors["sequence_error"]["mean"], 0.0)
+            certificate = json.loads(self.succeed("verify", folder, file, "--json").stdout)
+            self.assertEqual(certificate["certificate"]["violating"], 0)
+        for sure in ((), ("--min-confidence", "0.5")):
+            told = self.succeed("assign", folder, fresh, "-o", self.path / "l.npy", "--json", *sure)
+            self.assertEqual(json.loads(told.stdout)["unknown"], 0)
+        self.succeed("report", folder, "-o", self.path / "r.html")
+        self.assertIn("the last 2 of an episode are seen as one", (self.path / "r.html").read_text())
+        self.succeed("report", self.path / "plain", "-o", self.path / "p.html")
+        self.assertIn("--stack 2", (self.path / "p.html").read_text())
+        self.refuse(2, "--stack", "cluster", data, "-o", self.path / "no", "--stack", 0)
 
     def test_a_report_compares_runs_folds_models_and_opens_a_browser(self):
         data = self.generate("column-world", "--episodes", 100)
@@ -384,8 +426,7 @@ class Command(unittest.TestCase):
         self.assertIn("no observations are shown", result.stdout)
         self.succeed("report", run_folder, self.path / "moved", "-o", page, "--replace")
         (run_folder / "latent.npz").unlink()
-        result = self.succeed("report", run_folder, self.path / "moved", "-o", page, "--replace")
-        self.assertIn("interrupted", result.stdout)
+        self.refuse(4, "latent.npz", "report", run_folder, "-o", self.path / "x")
         self.assertFalse((self.path / "x").exists())
 
     def test_a_figure_of_the_paper_is_reproduced_once(self):

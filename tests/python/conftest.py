@@ -61,3 +61,34 @@ class Corridor(gym.Env):
 @pytest.fixture
 def corridor():
     return Corridor
+
+
+class Ring(gym.Env):
+    """Five places in a ring, and a walker who turns or does not; which way they walk is not seen,
+    only where they are. Place 0 earns 1."""
+
+    def __init__(self, steps=20):
+        self.steps = steps
+        self.observation_space = gym.spaces.Discrete(5)
+        self.action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.way, self.t = int(self.np_random.integers(5)), 1, 0
+        return np.int64(self.place), {}
+
+    def step(self, action):
+        self.way = -self.way if action else self.way
+        self.place, self.t = (self.place + self.way) % 5, self.t + 1
+        over = self.t == self.steps
+        return np.int64(self.place), float(self.place == 0), False, over, {}
+
+
+@pytest.fixture(scope="session")
+def ring():
+    return Ring
+
+
+@pytest.fixture(scope="session")
+def ring_run(ring):
+    return psifold.cluster(psifold.collect(ring(), episodes=300, seed=0), stack=2)

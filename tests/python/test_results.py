@@ -165,6 +165,59 @@ def test_vectors_of_environments(lake_run):
         assert env.observation_space.contains(latent) and rewards.shape == (3,)
 
 
+def test_stacked_observations(ring, ring_run, tmp_path):
+    assert (ring_run.n_states, ring_run.verdict, ring_run.stack) == (5, "certain", 2)
+    plain = psifold.cluster(ring_run.data)
+    assert plain.verdict == "not-markov" and any("--stack 2" in a for a in plain.advice)
+    assert psifold.load(ring_run.save(tmp_path / "copy").folder).stack == 2
+    # trajectories, one episode, and rows that are stacked already
+    data = psifold.collect(ring(), episodes=20, seed=5)
+    labels = ring_run.predict(data)
+    again, sure = ring_run.predict(data, return_confidence=True)
+    assert np.array_equal(labels, again) and (sure > 0.5).all()
+    at = 0
+    for episode in data:
+        rows = episode.observations
+        here = labels[at : at + len(rows)]
+        at += len(rows)
+        assert np.array_equal(ring_run.predict(np.ascontiguousarray(rows)), here)
+        pairs = np.stack([np.concatenate([rows[:1], rows[:-1]]), rows], axis=1)
+        assert np.array_equal(ring_run.predict(pairs), here)
+        rewards = ring_run.model.reward[here[:-1], episode.actions]
+        assert np.array_equal(rewards, episode.rewards)
+    with pytest.raises(psifold.ShapeError):
+        ring_run.predict(np.zeros((2, 3), np.int64))
+
+
+@pytest.mark.parametrize("mode", ["SAME_STEP", "NEXT_STEP", "DISABLED"])
+def test_environments_seen_by_a_run_that_stacks(ring, ring_run, mode):
+    env = psifold.LatentObservation(ring(), ring_run)
+    lengths = [3, 20, 4]  # episodes of a vector of environments end at different times
+    made = gym.vector.SyncVectorEnv(
+        [lambda n=n: ring(n) for n in lengths],
+        autoreset_mode=getattr(gym.vector.AutoresetMode, mode),
+    )
+    many = psifold.LatentObservation(made, ring_run)
+    reward = ring_run.model.reward
+    for seed in range(5):
+        latent, _ = env.reset(seed=seed)
+        latents, _ = many.reset(seed=seed)
+        over, over_once = np.zeros(3, bool), False
+        for t in range(60):
+            action, actions = t * seed % 3 % 2, (t + np.arange(3)) % 2
+            if not over_once:
+                expected = reward[latent, action]
+                latent, got, _, over_once, _ = env.step(action)
+                assert got == expected
+            if mode == "DISABLED" and over.any():
+                latents, _ = many.reset(options={"reset_mask": over})
+                over[:] = False
+            expected = reward[latents, actions]
+            skipped = over & (mode == "NEXT_STEP")  # the step that begins an episode anew
+            latents, got, _, over, _ = many.step(actions)
+            assert np.array_equal(got[~skipped], expected[~skipped])
+
+
 def test_what_was_never_seen_is_said(corridor):
     short = psifold.collect(corridor(n=5), episodes=100, seed=0)
     run = psifold.cluster(short)

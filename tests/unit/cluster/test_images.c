@@ -98,11 +98,47 @@ static void outlines_are_sums_of_squares_of_pixels(void **state)
     }
 }
 
+// Frames (n, H, W, C) and (n, C, H, W): all their channels, in order, as one image.
+static void stacked_frames_are_one_image(void **state)
+{
+    (void)state;
+    enum { FRAMES = 2 };
+    static uint8_t last[IMAGES][FRAMES][H][W][CHANNELS], first[IMAGES][FRAMES][CHANNELS][H][W];
+    static uint8_t found[FRAMES][CHANNELS][H][W];
+    psi_ctx *ctx = test_ctx(1);
+    base_random random = base_random_stream(9, 0, 0);
+    for (size_t i = 0; i < sizeof last; i++) {
+        const size_t c = i % CHANNELS, x = i / CHANNELS % W, y = i / CHANNELS / W % H;
+        const size_t f = i / CHANNELS / W / H % FRAMES, k = i / CHANNELS / W / H / FRAMES;
+        last[k][f][y][x][c] = first[k][f][c][y][x] = (uint8_t)base_random_below(&random, 256);
+    }
+    const psi_shape shapes[] = {{4, {FRAMES, H, W, CHANNELS}}, {4, {FRAMES, CHANNELS, H, W}}};
+    const void *const rows[] = {last, first};
+    for (size_t s = 0; s < 2; s++) {
+        psi_observations *observations;
+        cluster_inputs inputs;
+        assert_ok(
+            ctx, psi_observations_over(ctx, PSI_UINT8, &shapes[s], IMAGES, rows[s], &observations));
+        assert_ok(ctx, cluster_inputs_new(ctx, observations, false, &inputs));
+        assert_true(inputs.is_image);
+        assert_memory_equal(inputs.shape.dim, ((size_t[]){FRAMES * CHANNELS, H, W}),
+                            3 * sizeof(size_t));
+        for (uint64_t i = 0; i < IMAGES; i++) {
+            assert_ok(ctx, cluster_inputs_gather(&inputs, ctx, &i, 1, found));
+            assert_memory_equal(found, first[i], sizeof found);
+        }
+        cluster_inputs_free(ctx, &inputs);
+        psi_observations_free(ctx, observations);
+    }
+    psi_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_move_by_a_few_pixels),
         cmocka_unit_test(outlines_are_sums_of_squares_of_pixels),
+        cmocka_unit_test(stacked_frames_are_one_image),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
