@@ -24,6 +24,7 @@ typedef struct folding {
     const uint32_t *first; // (K) states
     size_t n_blocks;
     psi_model *out;
+    bool ignore_actions;
     uint64_t *source; // (C of out) the choice of the first state that each comes from
     double *sum;      // (K) zero between choices
 } folding;
@@ -192,8 +193,21 @@ done:
     return status;
 }
 
-// ---- how far states are from their blocks' first ones
-// --------------------------------------------
+// ---- how far states are from their blocks' first ones -------------------------------------------
+
+// The largest difference between the rewards of two states of one block.
+static double state_distance(const folding *f)
+{
+    const psi_model *model = f->model, *out = f->out;
+    double largest = 0.0;
+    for (size_t r = 0, o = 0; r < model->n_rewards && o < out->n_rewards; r++) {
+        if (strcmp(model->rewards[r].name, out->rewards[o].name) != 0) continue;
+        const double *of_state = model->rewards[r].state, *of_block = out->rewards[o++].state;
+        for (size_t s = 0; of_state && s < model->n_states; s++)
+            largest = fmax(largest, fabs(of_state[s] - of_block[f->block[s]]));
+    }
+    return largest;
+}
 
 // The largest difference between the masses of a choice, which stand in sum, and of a choice of the
 // quotient.
@@ -222,7 +236,7 @@ static double choice_distance(const folding *f, uint64_t c, uint64_t d)
 static double find_defect(const folding *f)
 {
     const psi_model *model = f->model, *out = f->out;
-    double defect = 0.0;
+    double defect = state_distance(f);
     for (size_t s = 0; s < model->n_states; s++) {
         const uint32_t k = f->block[s];
         if (f->first[k] == s) continue;
@@ -231,7 +245,9 @@ static double find_defect(const folding *f)
             for (uint64_t i = model->offsets[c]; i < model->offsets[c + 1]; i++)
                 f->sum[f->block[model->next[i]]] += model->probability[i];
             for (uint64_t d = out->choices[k]; d < out->choices[k + 1]; d++)
-                nearest = fmin(nearest, choice_distance(f, c, d));
+                if (f->ignore_actions || out->action[d] == model->action[c])
+                    nearest = fmin(nearest, choice_distance(f, c, d));
+            if (nearest == HUGE_VAL) nearest = 1.0; // the block lacks the action: all of its mass
             for (uint64_t i = model->offsets[c]; i < model->offsets[c + 1]; i++)
                 f->sum[f->block[model->next[i]]] = 0.0;
             defect = fmax(defect, nearest);
@@ -265,6 +281,27 @@ done:
     return status;
 }
 
+// The partition, by whichever of the two ways is asked for. Rewards within epsilon are no classes:
+// there, signing knows of labels only.
+static psi_status partition_states(psi_ctx *ctx, const psi_model *model,
+                                   const psi_quotient_options *options, mdp_signing *signing,
+                                   mdp_stable *stable)
+{
+    psi_status status = PSI_OK;
+    psi_quotient_options labels_only = *options;
+    labels_only.rewards = "";
+    TRY(mdp_signing_check(ctx, model, options));
+    if (options->epsilon_sf != 0.0) {
+        TRY(mdp_signing_new(ctx, model, &labels_only, signing));
+        TRY(mdp_refine_features(ctx, signing, options, stable));
+    } else {
+        TRY(mdp_signing_new(ctx, model, options, signing));
+        TRY(mdp_refine_partition(ctx, signing, stable));
+    }
+done:
+    return status;
+}
+
 psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
                              const psi_quotient_options *options, psi_quotient_result **out)
 {
@@ -275,11 +312,10 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
     mdp_stable stable = {0};
     psi_quotient_result *result = NULL;
     uint32_t *first = NULL;
-    folding f = {.model = model, .signing = &signing};
+    folding f = {.model = model, .signing = &signing, .ignore_actions = chosen.ignore_actions};
     *out = NULL;
     TRY(psi_model_check(ctx, model));
-    TRY(mdp_signing_new(ctx, model, &chosen, &signing));
-    TRY(mdp_refine_partition(ctx, &signing, &stable));
+    TRY(partition_states(ctx, model, &chosen, &signing, &stable));
     TRY(base_alloc_zero(ctx, 1, sizeof *result, &result));
     TRY(base_alloc_zero(ctx, 1, sizeof *result->partition, &result->partition));
     TRY(base_alloc(ctx, model->n_states, sizeof(int32_t), &result->partition->label));
@@ -289,7 +325,7 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
     f.block = stable.block;
     f.first = first;
     TRY(fold(ctx, &f, &chosen));
-    if (signing.cell != 0) result->defect = find_defect(&f);
+    if (chosen.tolerance > 0.0 || chosen.epsilon_sf > 0.0) result->defect = find_defect(&f);
     result->model = f.out;
     f.out = NULL;
     result->n_settled = stable.n_settled;

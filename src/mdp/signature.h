@@ -28,7 +28,11 @@ typedef struct mdp_signing {
     size_t bytes;                      // allocated
 } mdp_signing;
 
-// Checks the options and prepares the numbers. PSI_EUSAGE for a label or reward that is not there.
+// PSI_EUSAGE for a label or reward that is not there, or a number that cannot be used.
+psi_status mdp_signing_check(psi_ctx *ctx, const psi_model *model,
+                             const psi_quotient_options *options);
+
+// Prepares the numbers, for options that were checked.
 psi_status mdp_signing_new(psi_ctx *ctx, const psi_model *model,
                            const psi_quotient_options *options, mdp_signing *out);
 void mdp_signing_free(psi_ctx *ctx, mdp_signing *signing);

@@ -228,7 +228,8 @@ done:
 
 // ---- all of it ----------------------------------------------------------------------------------
 
-static psi_status check(psi_ctx *ctx, const psi_model *model, const psi_quotient_options *options)
+psi_status mdp_signing_check(psi_ctx *ctx, const psi_model *model,
+                             const psi_quotient_options *options)
 {
     psi_status status = PSI_OK;
     if (!(options->tolerance >= 0.0 && options->tolerance < 1.0)) {
@@ -287,7 +288,6 @@ psi_status mdp_signing_new(psi_ctx *ctx, const psi_model *model,
     preparing p = {ctx, out, options, PSI_OK, PSI_OK};
     *out = (mdp_signing){.model = model, .salt = 1, .keep = UINT64_MAX};
     out->round_share = ROUND_SHARE;
-    TRY(check(ctx, model, options));
     if (options->hash_bits > 0) out->keep >>= 64 - options->hash_bits;
     if (options->tolerance > 0.0) out->cell = (uint64_t)fmax(1.0, rint(options->tolerance * UNIT));
     TRY(take(ctx, out, model->n_choices, sizeof *out->kind, &out->kind));

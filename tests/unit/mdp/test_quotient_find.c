@@ -461,6 +461,97 @@ static void test_tolerance(void **state)
     psi_ctx_free(ctx);
 }
 
+static bool has_repeated_action(const counted *m)
+{
+    for (size_t s = 0; s < m->n; s++)
+        for (size_t c = 0; c < m->n_choices[s]; c++)
+            for (size_t d = 0; d < c; d++)
+                if (m->action[s][c] == m->action[s][d]) return true;
+    return false;
+}
+
+// Algorithm 1 finds the same blocks by successor features, whichever actions states lack.
+static void test_successor_features(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    uint32_t order[MOST_STATES];
+    size_t compared = 0;
+    for (uint32_t s = 0; s < MOST_STATES; s++) order[s] = s;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        const counted m = random_counted(seed);
+        const psi_quotient_options options = {.epsilon_sf = 1e-7};
+        psi_model *model = model_of(ctx, &m, order, false);
+        psi_quotient_result *found;
+        if (has_repeated_action(&m)) {
+            assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUNSUPPORTED);
+        } else {
+            int32_t label[MOST_STATES];
+            brute_force(&m, true, label);
+            assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
+            assert_same(ctx, found->partition, label, order);
+            assert_ok(ctx, psi_model_check(ctx, found->model));
+            assert_int_equal(found->model->n_states, found->partition->n_blocks);
+            assert_true(found->defect < 1e-12 && found->n_passes > 0 && found->bytes > 0);
+            compared += found->partition->n_blocks < m.n;
+            psi_quotient_free(ctx, found);
+        }
+        psi_model_free(ctx, model);
+    }
+    assert_true(compared > 200);
+    psi_ctx_free(ctx);
+}
+
+// Within an epsilon that is too large, states come together that differ, and the defect says so.
+static void test_large_epsilon(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    psi_model *model = noisy_pair(ctx, 0.01);
+    psi_quotient_result *found;
+    psi_quotient_options options = {.epsilon_sf = 0.1};
+    assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
+    assert_int_equal(found->partition->n_blocks, 3);
+    assert_true(fabs(found->defect - 0.01) < 1e-12);
+    psi_quotient_free(ctx, found);
+    options.tolerance = 0.1;
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    options = (psi_quotient_options){.epsilon_sf = 0.1, .ignore_actions = true};
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    options = (psi_quotient_options){.epsilon_sf = -1.0};
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    options = (psi_quotient_options){.epsilon_sf = 0.1, .gamma = 1.0};
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    psi_model_reward *second;
+    assert_ok(ctx, psi_model_add_reward(ctx, model, "loss", true, false, &second));
+    options = (psi_quotient_options){.epsilon_sf = 1e-7};
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    test_assert_error_says(ctx, "rewards 'gain' and 'loss'");
+    options.rewards = "loss"; // all zeros: nothing to keep apart
+    assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
+    assert_int_equal(found->partition->n_blocks, 1);
+    psi_quotient_free(ctx, found);
+    psi_model_free(ctx, model);
+    psi_ctx_free(ctx);
+}
+
+// Rewards of states within a cell count in the defect, too.
+static void test_reward_defect(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    psi_model *model = noisy_pair(ctx, 0.0);
+    const psi_quotient_options options = {.tolerance = 1e-2};
+    psi_quotient_result *found;
+    model->rewards[0].state[1] = 1e-3;
+    assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
+    assert_int_equal(found->partition->n_blocks, 3);
+    assert_true(fabs(found->defect - 1e-3) < 1e-12);
+    psi_quotient_free(ctx, found);
+    psi_model_free(ctx, model);
+    psi_ctx_free(ctx);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -514,8 +605,10 @@ static void test_fractions(void **state)
 static psi_status find_in(psi_ctx *ctx, void *argument)
 {
     psi_quotient_result *found;
-    const psi_quotient_options options = {.ignore_actions = true};
+    const psi_quotient_options options = {.ignore_actions = true}, features = {.epsilon_sf = 1e-7};
     psi_status status = psi_quotient_find(ctx, argument, NULL, &found);
+    if (status == PSI_OK) psi_quotient_free(ctx, found);
+    if (status == PSI_OK) status = psi_quotient_find(ctx, argument, &features, &found);
     if (status == PSI_OK) psi_quotient_free(ctx, found);
     if (status == PSI_OK) status = psi_quotient_find(ctx, argument, &options, &found);
     if (status == PSI_OK) psi_quotient_free(ctx, found);
@@ -557,10 +650,17 @@ static void test_faults_everywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_layers),      cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_tolerance),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_fractions),   cmocka_unit_test(test_faults_everywhere),
+        cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_successor_features),
+        cmocka_unit_test(test_large_epsilon),
+        cmocka_unit_test(test_reward_defect),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_fractions),
+        cmocka_unit_test(test_faults_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
