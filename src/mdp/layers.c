@@ -20,7 +20,8 @@ typedef struct layers {
     mdp_signing *signing;
     const psi_model *model;
     size_t n;
-    const mdp_components *components;
+    mdp_components *components; // at first of all states, then of the open ones
+    size_t n_listed;            // states in components
     mdp_settling settling;
     uint32_t *number; // (n) of a state in the core; MDP_OPEN: it is not there
 } layers;
@@ -43,7 +44,7 @@ static void fetch_ahead(const layers *l, size_t at)
     enum { FAR = 32, MIDDLE = 24, NEAR = 16, NEXT = 8 };
     const psi_model *model = l->model;
     const uint32_t *state = l->components->state + at;
-    if (at + FAR >= l->n) return;
+    if (at + FAR >= l->n_listed) return;
     __builtin_prefetch(&model->choices[state[FAR]]);
     __builtin_prefetch(&model->offsets[model->choices[state[MIDDLE]]]);
     __builtin_prefetch(&model->next[first_of(model, state[NEAR])]);
@@ -53,12 +54,12 @@ static void fetch_ahead(const layers *l, size_t at)
         __builtin_prefetch(&l->settling.block[model->next[i]]);
 }
 
-// Settles what can be settled from below; *n_open is how many states are left.
-static psi_status settle_bottom(layers *l, size_t *n_open)
+// Settles what can be settled from below; components keeps what is left.
+static psi_status settle_bottom(layers *l)
 {
     psi_status status = PSI_OK;
     const mdp_components *components = l->components;
-    *n_open = 0;
+    size_t n_open = 0;
     for (size_t i = 0; i < l->n;) {
         const uint32_t *list = components->state + i;
         size_t n = 1;
@@ -69,9 +70,14 @@ static psi_status settle_bottom(layers *l, size_t *n_open)
         const bool open = l->settling.block[list[0]] == MDP_OPEN;
         if (open && (n > 1 || leads_to_itself(l->model, list[0])))
             TRY(mdp_settle_cycle(&l->settling, list, n));
-        if (l->settling.block[list[0]] == MDP_OPEN) *n_open += n;
+        if (l->settling.block[list[0]] == MDP_OPEN) {
+            memmove(components->state + n_open, list, n * sizeof *list);
+            memmove(components->last + n_open, components->last + i, n);
+            n_open += n;
+        }
         i += n;
     }
+    l->n_listed = n_open;
 done:
     return status;
 }
@@ -86,9 +92,8 @@ static size_t find_core(layers *l)
     const uint32_t *block = l->settling.block;
     size_t n = 0;
     memset(l->number, 0xFF, l->n * sizeof *l->number);
-    for (size_t i = l->n; i-- > 0;) { // from the top
+    for (size_t i = l->n_listed; i-- > 0;) { // from the top
         const uint32_t s = components->state[i];
-        if (block[s] != MDP_OPEN) continue;
         const bool alone = components->last[i] && (i == 0 || components->last[i - 1]);
         if (l->number[s] == MDP_OPEN && alone && !leads_to_itself(model, s)) continue;
         l->number[s] = 0;
@@ -245,7 +250,7 @@ done:
 static psi_status settle_top(layers *l)
 {
     psi_status status = PSI_OK;
-    for (size_t i = 0; i < l->n; i++) {
+    for (size_t i = 0; i < l->n_listed; i++) {
         const uint32_t s = l->components->state[i];
         if (i % OFTEN == 0) TRY(base_cancelled(l->ctx));
         fetch_ahead(l, i);
@@ -259,13 +264,14 @@ static psi_status refine_layers(psi_ctx *ctx, mdp_signing *signing, mdp_stable *
 {
     psi_status status = PSI_OK;
     const psi_model *model = signing->model;
-    layers l = {ctx, signing, model, model->n_states, &signing->order, {0}, NULL};
-    size_t n_open;
+    const size_t n = model->n_states;
+    layers l = {ctx, signing, model, n, &signing->order, n, {0}, NULL};
+    signing->order.complete = false; // it is used up
     TRY(mdp_settling_new(ctx, signing, &l.settling));
-    TRY(settle_bottom(&l, &n_open));
+    TRY(settle_bottom(&l));
     out->n_verified = 1;
     out->n_settled = l.n;
-    if (n_open > 0) {
+    if (l.n_listed > 0) {
         TRY(base_alloc(ctx, l.n, sizeof *l.number, &l.number));
         TRY(refine_core(&l, find_core(&l), out));
         TRY(settle_top(&l));

@@ -298,6 +298,9 @@ static psi_status partition_states(psi_ctx *ctx, const psi_model *model,
         TRY(mdp_signing_new(ctx, model, options, signing));
         TRY(mdp_refine_partition(ctx, signing, stable));
     }
+    // the model over the blocks needs kinds only, and memory that was touched before
+    mdp_components_free(ctx, &signing->order);
+    mdp_masses_free(ctx, &signing->masses);
 done:
     return status;
 }
