@@ -26,8 +26,10 @@ typedef struct folding {
     psi_model *out;
     bool ignore_actions;
     uint64_t *source; // (C of out) the choice of the first state that each comes from
-    double *sum;      // (K) zero between choices
+    double *sum;      // (K) zero between choices; NULL where all choices are short
 } folding;
+
+enum { FEW = 16 }; // transitions of a short choice
 
 static int by_number(const void *a, const void *b)
 {
@@ -65,7 +67,6 @@ static void fold_few(folding *f, uint64_t c, uint64_t *filled)
 
 static void fold_choice(folding *f, uint64_t c, uint64_t *filled)
 {
-    enum { FEW = 16 };
     const psi_model *model = f->model;
     int32_t *next = f->out->next + *filled;
     size_t n = 0;
@@ -168,6 +169,12 @@ done:
     return status;
 }
 
+// Only then can states differ from their block's first.
+static bool is_approximate(const psi_quotient_options *options)
+{
+    return options->tolerance > 0.0 || options->epsilon_sf > 0.0;
+}
+
 static psi_status fold(psi_ctx *ctx, folding *f, const psi_quotient_options *options)
 {
     psi_status status = PSI_OK;
@@ -180,7 +187,8 @@ static psi_status fold(psi_ctx *ctx, folding *f, const psi_quotient_options *opt
     }
     TRY(psi_model_new(ctx, f->n_blocks, n_choices, n_transitions, &f->out));
     TRY(base_alloc(ctx, n_choices, sizeof *f->source, &f->source));
-    TRY(base_alloc_zero(ctx, f->n_blocks, sizeof *f->sum, &f->sum));
+    if (f->signing->most_entries > FEW || is_approximate(options))
+        TRY(base_alloc_zero(ctx, f->n_blocks, sizeof *f->sum, &f->sum));
     f->out->chain = model->chain;
     fold_transitions(f);
     if (f->out->n_transitions < n_transitions / 2) { // else what is left over is not worth a copy
@@ -328,7 +336,7 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
     f.block = stable.block;
     f.first = first;
     TRY(fold(ctx, &f, &chosen));
-    if (chosen.tolerance > 0.0 || chosen.epsilon_sf > 0.0) result->defect = find_defect(&f);
+    if (is_approximate(&chosen)) result->defect = find_defect(&f);
     result->model = f.out;
     f.out = NULL;
     result->n_settled = stable.n_settled;
