@@ -171,6 +171,13 @@ static psi_status verify(mdp_refining *r, bool *stable)
     return base_cancelled(r->ctx);
 }
 
+static size_t count_flags(const mdp_refining *r)
+{
+    size_t n = 0;
+    for (size_t s = 0; s < r->n; s++) n += r->flag[s];
+    return n;
+}
+
 // Refines until no hash splits a block; all states are dirty at first.
 static psi_status settle(mdp_refining *r, mdp_stable *out)
 {
@@ -187,7 +194,8 @@ static psi_status settle(mdp_refining *r, mdp_stable *out)
         TRY(base_cancelled(r->ctx));
         TRY(mdp_refining_pass(r, &reach));
         out->n_passes++;
-        if (reach > few_transitions) continue;
+        // lists are made in many times the time of a look at the flags
+        if (reach > few_transitions || count_flags(r) > r->n / share) continue;
         mdp_refining_list(r);
         while (r->n_queue > 0 && r->n_dirty <= r->n / share) {
             TRY(base_cancelled(r->ctx));
