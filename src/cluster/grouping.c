@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/contexts.h"
 #include "cluster/run.h"
 #include "cluster/seen.h"
 #include "cluster/successor.h"
@@ -93,20 +94,40 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
     return status == PSI_ELIMIT && !wanted && !number ? PSI_OK : status;
 }
 
-static psi_status group_looks(clustering_run *run)
+// Rewards are numbers where their values part what their means do not.
+static psi_status refine_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_run *result = run->result;
     const psi_cluster_options *options = run->options;
     const by_evidence_options how = {.max_refinements = options->max_refinements,
                                      .max_latent_states = options->max_latent_states,
                                      .smooth = options->smooth,
                                      .watch = cluster_after_grouping,
                                      .user = run};
-    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    double margin;
+    int32_t pair[2];
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
     TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
                                    &run->found));
+    if (run->outcomes.n < 3 || !run->looks.forest.looks) goto done;
+    TRY(cluster_ask_pairs_by_means(run->ctx, &run->problem, run->found.labels, run->found.n_latent,
+                                   &margin, pair));
+    if (margin >= 0.0) goto done;
+    cluster_by_evidence_free(run->ctx, &run->found);
+    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
+    TRY(cluster_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
+    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
+                                   &run->found));
+done:
+    return status;
+}
+
+static psi_status group_looks(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(refine_looks(run));
     result->labels = run->found.labels;
     result->n_latent = run->found.n_latent;
     result->has_terminal = run->problem.has_terminal;
