@@ -124,6 +124,7 @@ static double gap_around(const cluster_problem *problem, const cluster_looks *lo
 
 typedef struct clumps {
     judging *run;
+    const cluster_looks *looks;
     const double *needed;
     uint64_t *rows;       // (K)
     uint64_t *transition; // (n_rows) the one that begins there
@@ -151,7 +152,7 @@ static psi_status ask(clumps *all, const clump *of, double gap)
     if (label < first || nats_of_gap(of->m, of->extent, gap) < all->safe) return PSI_OK;
     if (all->asked++ >= MOST_CLUMPS) return PSI_OK;
     TRY(base_cancelled(run->ctx));
-    gap = gap_around(run->problem, run->looks, of);
+    gap = gap_around(run->problem, all->looks, of);
     if (nats_of_gap(of->m, of->extent, gap) < all->safe) goto done;
     for (size_t a = 0; a < data->n_actions; a++) {
         uint64_t n = 0;
@@ -171,11 +172,30 @@ done:
     return status;
 }
 
-// From the shortest edge on, both ends of an edge are clusters that stand apart by its length.
-static psi_status ask_branch(clumps *all, linkage *branch)
+// At least as far as from the rows of a branch to all others: to some of those beside it.
+static double gap_beside(const clumps *all, size_t v, const clump *of)
+{
+    const cluster_looks *looks = all->looks;
+    const size_t up = (size_t)looks->parent[v];
+    const int32_t left = looks->left[up];
+    const size_t beside = (size_t)(left == (int32_t)v ? looks->right[up] : left);
+    const uint64_t end = base_min(looks->end[beside], looks->begin[beside] + NEIGHBOURS);
+    double nearest = HUGE_VAL;
+    for (uint64_t i = looks->begin[beside]; i < end; i++) {
+        const float *x = looks->vectors + looks->row[i] * looks->width;
+        for (size_t j = 0; j < of->m; j++) {
+            nearest = fmin(nearest, sqrt(squared_distance(looks, x, of->row[j])));
+        }
+    }
+    return nearest;
+}
+
+// From the shortest edge on, both ends of an edge are clusters that stand apart by its length; in
+// the end, the whole branch is one.
+static psi_status ask_branch(clumps *all, size_t v, linkage *branch)
 {
     psi_status status = PSI_OK;
-    const size_t most = base_min(UNITS_FEW + 2 * all->run->looks->width, NEIGHBOURS);
+    const size_t most = base_min(UNITS_FEW + 2 * all->looks->width, NEIGHBOURS);
     bool used[NEIGHBOURS] = {true};
     for (size_t turn = 1; turn < branch->n; turn++) {
         size_t i = 0;
@@ -193,16 +213,21 @@ static psi_status ask_branch(clumps *all, linkage *branch)
             if (branch->of[j] == ends[0]) branch->of[j] = ends[1];
         }
     }
+    if (branch->n >= FEWEST && branch->n < most && all->looks->parent[v] >= 0) {
+        clump whole;
+        collect(branch, branch->of[0], &whole);
+        TRY(ask(all, &whole, gap_beside(all, v, &whole)));
+    }
 done:
     return status;
 }
 
-psi_status judging_ask_clumps(judging *run, const double *needed, size_t *doubtful)
+psi_status judging_ask_clumps(judging *run, const cluster_looks *looks, const double *needed,
+                              size_t *doubtful)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
-    const cluster_looks *looks = run->looks;
-    clumps all = {.run = run, .needed = needed};
+    clumps all = {.run = run, .looks = looks, .needed = needed};
     linkage *branch = NULL;
     *doubtful = 0;
     TRY(base_alloc(run->ctx, 1, sizeof *branch, &branch));
@@ -220,7 +245,7 @@ psi_status judging_ask_clumps(judging *run, const double *needed, size_t *doubtf
         if (looks->end[v] - looks->begin[v] > NEIGHBOURS) continue;
         if (up != v && looks->end[up] - looks->begin[up] <= NEIGHBOURS) continue;
         link_branch(looks, v, branch);
-        TRY(ask_branch(&all, branch));
+        TRY(ask_branch(&all, v, branch));
     }
     *doubtful = all.doubtful;
 done:

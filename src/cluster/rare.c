@@ -159,6 +159,7 @@ psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_
     *doubtful = 0;
     TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
     TRY(find_needed(run, needed));
+    TRY(judging_ask_clumps(run, vectors, needed, doubtful));
     TRY(judging_find_parts(run->ctx, vectors, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * actions, sizeof *visits, &visits));
     TRY(base_alloc_zero(run->ctx, parts * k, sizeof *labels, &labels));
@@ -299,7 +300,7 @@ static psi_status ask_looks(judging *run, const units *all, uint8_t *clear, size
     }
     TRY(ask_for_parts(run, all, clear));
     TRY(say_what_is_rare(run, all, clear, needed));
-    TRY(judging_ask_clumps(run, needed, clumps));
+    TRY(judging_ask_clumps(run, run->looks, needed, clumps));
 done:
     base_free(run->ctx, needed);
     return status;

@@ -29,6 +29,7 @@ psi_status judging_ask_merged(judging *run, const units *all, uint8_t *several, 
 
 // Of looks: how many rows are of a few that look alike and unlike all others, and took some action
 // too rarely to show another law, each as a doubt (clumps.c). needed (n_groups, A): draws that do.
-psi_status judging_ask_clumps(judging *run, const double *needed, size_t *doubtful);
+psi_status judging_ask_clumps(judging *run, const cluster_looks *looks, const double *needed,
+                              size_t *doubtful);
 
 #endif
