@@ -57,7 +57,9 @@ static psi_status use_paper(cli_call *cli, uint64_t given, psi_cluster_options *
 static void say_how_to_go_on(cli_call *cli, const char *file, const char *output)
 {
     cli_close_line(cli);
-    fprintf(stderr, "psifold cluster %s -o %s --resume, with the same options, goes on from here\n",
+    fprintf(stderr,
+            "psifold cluster %s -o %s --resume, with the same options (but any --budget), goes on "
+            "from here\n",
             file, output);
 }
 
@@ -100,7 +102,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
             "Leaves a run folder with the labels of all observations, the latent model, the\n"
             "network that tells the latent states apart, and a record of how it got there.\n"
             "A run that was interrupted, by Ctrl-C or worse, goes on with --resume and the same\n"
-            "options, and ends as if nothing had happened.",
+            "options, and ends as if nothing had happened. So does one that a --budget has ended,\n"
+            "which has its folder all the same.",
         .example = "psifold cluster points -o run",
         .options = options,
         .n_options = CLI_COUNT(options)};
@@ -142,6 +145,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     run = NULL;
     TRY(psi_run_commit(how->run, arguments[0], data, how, found));
     cli_print_clustering(cli, call.output, found);
+    if (found->stopped) say_how_to_go_on(cli, arguments[0], call.output);
     status = cli_set_clustering(cli, found, seconds);
 done:
     if (run) {

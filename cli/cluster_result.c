@@ -106,6 +106,7 @@ psi_status cli_set_clustering(cli_call *cli, const psi_clustering *found, double
     psi_status status = PSI_OK;
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)found->n_latent)));
     TRY(cli_set(cli, "verdict", json_string(psi_verdict_name(found->verdict))));
+    TRY(cli_set(cli, "stopped", json_boolean(found->stopped)));
     TRY(cli_set(cli, "margin", base_json_real(found->margin)));
     TRY(cli_set(cli, "doubtful_fraction", base_json_real(found->doubtful)));
     TRY(cli_set(cli, "past_fraction", base_json_real(found->past)));

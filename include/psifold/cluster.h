@@ -77,6 +77,7 @@ typedef struct psi_run psi_run; // a run folder, see below
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
+    double budget;            // seconds for all of it, from when the run was opened; 0: no bound
     size_t stack;             // observations, the last so many of an episode, that are seen as one
     bool split;               // refine strictly inside the old clusters; false: cluster anew
     bool fine_tune;           // at the end the whole network learns the labels; false: its heads
@@ -221,6 +222,7 @@ typedef struct psi_clustering {
     double smoothed;   // share of the states whose label smoothing changed
     psi_certificate *certificate; // on held-out episodes, of a model made from the others
 
+    bool stopped; // the budget ended before everything was done: going on may find more
     psi_verdict verdict;
     double margin;   // nats by which the two most similar latent states are apart
     double doubtful; // share of the observations whose latent state is not clear
@@ -237,8 +239,8 @@ PSI_API void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
 
 // The whole method. Only rewards, actions and observations are looked at, never latent_states.
 // PSI_EUSAGE for options that make no sense, PSI_EDATA if rewards never vary or observations are no
-// numbers, PSI_ELIMIT if there are more than max_latent_states, PSI_ECANCELLED. *out belongs to the
-// caller.
+// numbers, PSI_ELIMIT if there are more than max_latent_states, PSI_ECANCELLED, also where a budget
+// ends before the first refinement. *out belongs to the caller.
 PSI_API psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
                                const psi_cluster_options *options, psi_clustering **out);
 PSI_API void psi_clustering_free(psi_ctx *ctx, psi_clustering *clustering);
@@ -346,7 +348,8 @@ PSI_API bool psi_run_finished(const psi_run *run);  // it was complete: nothing 
 PSI_API double psi_run_seconds(const psi_run *run); // spent on it, by earlier processes, too
 
 // Writes the rest and puts everything in place; the run is closed afterwards, also on failure, and
-// can then be resumed. data_path is for the record.
+// can then be resumed. One that a budget has stopped is whole, and can be resumed all the same.
+// data_path is for the record.
 PSI_API psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_trajectories *data,
                                   const psi_cluster_options *options,
                                   const psi_clustering *clustering);

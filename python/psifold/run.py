@@ -37,6 +37,7 @@ class ClusterOptions(TypedDict, total=False):
 
     method: Literal["evidence", "successor-features"]
     approximator: Literal["auto", "table", "mlp", "cnn", "resnet18"]
+    budget: float | str
     stack: int
     paper: Literal["none", "column-world", "combination-lock"]
     refine: Literal["recluster", "split"]
@@ -209,6 +210,11 @@ class Run:
     def verdict_sentence(self) -> str:
         """The same as a sentence that says what it rests on."""
         return str(self.manifest["result"]["verdict_sentence"])
+
+    @property
+    def stopped(self) -> bool:
+        """Did its budget end before everything was done? ``cluster(..., resume=True)`` goes on."""
+        return bool(self.manifest["result"].get("stopped", False))
 
     @property
     def margin(self) -> float | None:

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 #include "base/random.h"
 #include "cluster/certificate.h"
 #include "cluster/options.h"
@@ -18,6 +19,25 @@ uint64_t cluster_seed_of(const clustering_run *run, seed_purpose purpose, size_t
 {
     base_random random = base_random_stream(run->options->seed, (uint32_t)purpose, round);
     return base_random_u64(&random);
+}
+
+void cluster_set_deadline(clustering_run *run, double share)
+{
+    const double budget = run->options->budget;
+    const bool never = budget <= 0.0 || share <= 0.0;
+    base_set_deadline(run->ctx, never ? 0.0 : run->began + share * budget);
+}
+
+// What a network has not learnt in time it does not know: how much that is, its accuracy says.
+static bool is_late(clustering_run *run, psi_status status)
+{
+    if (status != PSI_ECANCELLED || !base_time_is_up(run->ctx)) return false;
+    run->result->stopped = true;
+    if (run->result->verdict == PSI_VERDICT_CERTAIN) {
+        run->result->verdict = PSI_VERDICT_UNDETERMINED;
+        run->result->stable = false;
+    }
+    return true;
 }
 
 static psi_status find_representation(clustering_run *run)
@@ -41,7 +61,8 @@ static psi_status find_representation(clustering_run *run)
         cluster_phases_turn_to(&run->state.phases, PHASE_REST);
         goto done;
     }
-    if (run->options->run) {
+    // what has learnt labels that are not the last, or not in time, is not gone on with
+    if (run->options->run && options->budget <= 0.0) {
         TRY(cluster_folder_path(run->options->run, "representation.safetensors", &path));
     }
     const representation_options how = {.steps = options->representation_steps,
@@ -52,8 +73,12 @@ static psi_status find_representation(clustering_run *run)
                                         .shift = options->paper ? 0 : options->shift,
                                         .seed = cluster_seed_of(run, SEED_REPRESENTATION, 0),
                                         .checkpoint = path};
-    TRY(cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
-                               result->n_latent, &how, &result->representation));
+    cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
+    status = cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
+                                    result->n_latent, &how, &result->representation);
+    if (result->representation && is_late(run, status)) status = PSI_OK;
+    cluster_set_deadline(run, CLUSTER_NEVER);
+    TRY(status);
     TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs, result->representation,
                                      result->labels, result->n_latent, &result->accuracy));
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
@@ -68,13 +93,19 @@ static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     psi_clustering *result = run->result;
-    result->has_heads =
-        options->run && options->heads && run->approximator.self && run->trunk && !options->paper;
+    result->has_heads = options->run && options->heads && run->approximator.self && run->trunk &&
+                        !options->paper && !result->stopped;
     if (!result->has_heads) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
-    const psi_status status =
+    cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
+    psi_status status =
         cluster_stages_save(options->run, &run->problem, &run->approximator, result->steps,
                             result->n_steps, cluster_seed_of(run, SEED_STAGES, 0));
+    if (is_late(run, status)) {
+        result->has_heads = false;
+        status = PSI_OK;
+    }
+    cluster_set_deadline(run, CLUSTER_NEVER);
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
 }
@@ -138,7 +169,7 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
                        const psi_cluster_options *options, psi_clustering **out)
 {
     psi_status status = PSI_OK;
-    clustering_run run = {.ctx = ctx, .options = options};
+    clustering_run run = {.ctx = ctx, .options = options, .began = base_seconds()};
     psi_trajectories seen = *data;
     psi_observations *stacked = NULL;
     bool under_way = false; // what is kept of it was read
@@ -150,6 +181,7 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     run.result->n_observations = data->n_observations;
     run.result->stack = options->stack;
     if (options->run) {
+        run.began = options->run->started; // reading the data counts
         TRY(cluster_run_start(options->run, data, options));
         TRY(cluster_checkpoint_load_phases(options->run, &run.state.phases));
         under_way = true;
@@ -160,11 +192,20 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     TRY(cluster_problem_new(ctx, &seen, options->seed, &run.problem));
     const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
     run.result->verdict = PSI_VERDICT_NOT_ASKED;
-    TRY(evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run));
+    cluster_set_deadline(&run, CLUSTER_BEFORE_NETWORK);
+    status = evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run);
+    if (status == PSI_ECANCELLED && base_time_is_up(ctx)) {
+        status = FAIL(ctx, PSI_ECANCELLED,
+                      "a budget of %g s, half of which is for finding latent states, ended before "
+                      "the first refinement was done",
+                      options->budget);
+    }
+    TRY(status);
     TRY(cluster_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
     TRY(keep_stages(&run));
     TRY(tell_phases(&run));
+    if (under_way && run.result->stopped) TRY(keep_time(&run));
     *out = run.result;
     run.result = NULL;
 done:
@@ -172,6 +213,7 @@ done:
         const psi_status kept = keep_time(&run);
         if (kept != PSI_OK) status = kept;
     }
+    base_set_deadline(ctx, 0.0);
     run_free(&run);
     psi_observations_free(ctx, stacked);
     return status;

@@ -24,11 +24,14 @@ typedef struct clustering_run {
     run_state state;
     float *vectors; // (n_rows, width) what looks are compared by; NULL for a table
     cluster_looks looks;
-    float *raw; // the same of vectors as they are, while features are compared
+    float *raw; // the same of vectors as they are, while features are compared, with what they say
     cluster_looks raw_looks;
+    outcome_rewards raw_outcomes;
+    by_evidence raw_found;
     outcome_rewards outcomes;
     by_evidence found;
     psi_clustering *result;
+    double began; // base_seconds
 } clustering_run;
 
 // Every piece of work has random numbers of its own, named by what it is and the round it is in.
@@ -55,5 +58,13 @@ psi_status cluster_find_by_evidence(clustering_run *run);
 psi_status cluster_find_by_successor_features(clustering_run *run);
 
 void cluster_forget_looks(clustering_run *run);
+
+// When this share of the budget is spent, work is to stop; without a budget, never. Half is for
+// finding latent states, a quarter for the network that tells them apart, the rest for what is
+// written. Where there is no network, nothing has to be left for it.
+#define CLUSTER_BEFORE_NETWORK 0.5
+#define CLUSTER_BEFORE_WRITING 0.75
+#define CLUSTER_NEVER          0.0
+void cluster_set_deadline(clustering_run *run, double share);
 
 #endif

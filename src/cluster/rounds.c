@@ -321,6 +321,25 @@ done:
     return status;
 }
 
+// The time is up: the best round, or, if none has ended, the refinement that the first has got to.
+static psi_status take_what_there_is(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    const refinement *refined = &run->state.refinement;
+    round_result *best = &run->state.best;
+    const size_t n = run->problem.n_rows;
+    if (!best->labels) {
+        if (refined->n_steps == 0) return PSI_ECANCELLED;
+        TRY(base_alloc(run->ctx, n, sizeof *best->labels, &best->labels));
+        memcpy(best->labels, refined->labels, n * sizeof *best->labels);
+        best->n_latent = refined->n_latent;
+        best->test = (split_test){.mean = (double)NAN, .hot = true}; // something may be hidden
+    }
+    run->result->stopped = true;
+done:
+    return status;
+}
+
 static psi_status describe(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -407,6 +426,32 @@ done:
     return status;
 }
 
+// The verdict. Nothing is asked of what was not finished.
+static psi_status ask_how_sure(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_clustering *result = run->result;
+    cluster_set_deadline(run, CLUSTER_BEFORE_NETWORK);
+    cluster_phases_turn_to(&run->state.phases, PHASE_HIDDEN);
+    if (!result->stopped) status = grow_looks(run);
+    if (!result->stopped && status == PSI_OK) {
+        status = cluster_judge_labels(run->ctx, &run->problem, &run->looks, result);
+    }
+    if (status == PSI_ECANCELLED && base_time_is_up(run->ctx)) {
+        result->stopped = true;
+        status = PSI_OK;
+    }
+    if (result->stopped) {
+        result->verdict = PSI_VERDICT_UNDETERMINED;
+        result->margin = (double)NAN;
+        result->doubtful = result->ignored;
+    }
+    cluster_set_deadline(run, CLUSTER_NEVER);
+    cluster_forget_looks(run);
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    return status;
+}
+
 psi_status cluster_find_by_successor_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -425,14 +470,12 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
                                     options->max_latent_states, &run->state));
         TRY(tell_again(run));
     }
-    TRY(find_latent_states(run));
+    status = find_latent_states(run);
+    if (status == PSI_ECANCELLED && base_time_is_up(run->ctx)) status = take_what_there_is(run);
+    TRY(status);
+    cluster_set_deadline(run, CLUSTER_NEVER);
     TRY(describe(run));
-    if (options->paper) goto done; // it does not ask how sure it is
-    cluster_phases_turn_to(&run->state.phases, PHASE_HIDDEN);
-    TRY(grow_looks(run));
-    TRY(cluster_judge_labels(run->ctx, &run->problem, &run->looks, run->result));
-    cluster_forget_looks(run);
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    if (!options->paper) TRY(ask_how_sure(run)); // which the paper does not
 done:
     return status;
 }

@@ -207,15 +207,15 @@ static json_t *manifest_result(const psi_clustering *found)
     char sentence[256];
     psi_verdict_sentence(found, sentence, sizeof sentence);
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, "
-        "s:o, "
-        "s:o, s:o, s:o, s:o, s:I}",
-        "verdict", psi_verdict_name(found->verdict), "verdict_sentence", sentence, "margin",
-        base_json_real(found->margin), "doubtful_fraction", base_json_real(found->doubtful),
-        "past_fraction", base_json_real(found->past), "advice", manifest_advice(found), "doubts",
-        manifest_doubts(found), "latent_states", (json_int_t)found->n_latent, "has_terminal",
-        found->has_terminal, "approximator", found->approximator, "converged", found->converged,
-        "stable", found->stable, "matching_condition", found->matching_condition, "hot",
+        "{s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:b, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:I}",
+        "stopped", found->stopped, "verdict", psi_verdict_name(found->verdict), "verdict_sentence",
+        sentence, "margin", base_json_real(found->margin), "doubtful_fraction",
+        base_json_real(found->doubtful), "past_fraction", base_json_real(found->past), "advice",
+        manifest_advice(found), "doubts", manifest_doubts(found), "latent_states",
+        (json_int_t)found->n_latent, "has_terminal", found->has_terminal, "approximator",
+        found->approximator, "converged", found->converged, "stable", found->stable,
+        "matching_condition", found->matching_condition, "hot",
         found->judged ? json_boolean(found->hot) : json_null(), "split_gain",
         base_json_real(found->split_gain), "ignored_fraction", base_json_real(found->ignored),
         "smoothed_fraction", base_json_real(found->smoothed), "gamma", base_json_real(found->gamma),

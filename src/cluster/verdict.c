@@ -134,6 +134,24 @@ done:
     return status;
 }
 
+void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
+                           psi_clustering *result)
+{
+    size_t unclear = 0;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        unclear += found->labels[row] < 0 || (double)found->confidence[row] < 1.0 - JUDGING_ALLOWED;
+    }
+    base_free(ctx, result->doubts);
+    result->doubts = NULL;
+    result->n_doubts = 0;
+    result->stopped = true;
+    result->verdict = PSI_VERDICT_UNDETERMINED;
+    result->margin = found->grouping->weakest;
+    result->doubtful = (double)unclear / (double)problem->n_states;
+    result->past = 0.0;
+}
+
 psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
                                  const cluster_looks *vectors, const outcome_rewards *rewards,
                                  const by_evidence *found, psi_clustering *result)

@@ -9,6 +9,11 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                          const outcome_rewards *rewards, const by_evidence *found,
                          psi_clustering *result);
 
+// The same where the time was up before everything was asked: undetermined, with the margin of the
+// last refinement and the share of the observations that it was not sure of.
+void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
+                           psi_clustering *result);
+
 // Of an answer by features that is certain: whether the vectors that they were learnt from leave
 // something open.
 psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,

@@ -6,6 +6,12 @@
 
 void psi_verdict_sentence(const psi_clustering *c, char *text, size_t size)
 {
+    if (c->stopped && c->verdict == PSI_VERDICT_UNDETERMINED) {
+        snprintf(text, size, "undetermined: the budget ended before %s; --resume goes on",
+                 c->converged ? "everything was asked and learnt"
+                              : "refinements did, and there may be more latent states");
+        return;
+    }
     switch (c->verdict) {
     case PSI_VERDICT_CERTAIN:
         if (isfinite(c->margin)) {

@@ -267,6 +267,36 @@ class Command(unittest.TestCase):
         self.refuse(2, "seed 0, not 5", "cluster", data, "-o", folder, "--resume", "--seed", 5)
         self.assertTrue((folder / "checkpoint" / "start.json").exists())
 
+    def test_a_budget_ends_a_run_in_time(self):
+        data = self.generate("point-column-world", "--episodes", 100)
+        quick = ("--trunk-steps", 100, "--representation-steps", 200, "--threads", 1, "--json")
+        folder, whole = self.path / "run", self.path / "whole"
+        done = json.loads(self.succeed("cluster", data, "-o", whole, *quick).stdout)
+        self.assertFalse(done["stopped"])
+        self.refuse(2, "90s", "cluster", data, "-o", folder, "--budget", "soon")
+        self.refuse(130, "before the first refinement", "cluster", data, "-o", folder, *quick,
+                    "--budget", "0.001s")
+        self.refuse(2, "--resume", "cluster", data, "-o", folder, *quick)
+        # wherever it ends there is an answer that does not claim to be certain, or nothing yet
+        for tenths in (1, 2, 4, 8, 16):
+            result = run("cluster", data, "-o", folder, *quick, "--resume", "--budget",
+                         f"{tenths / 10}s")
+            self.assertIn(result.returncode, (0, 130), result.stderr)
+            if result.returncode == 130:
+                continue
+            found = json.loads(result.stdout)
+            if "stopped" not in found or not found["stopped"]:
+                break
+            self.assertEqual(found["verdict"], "undetermined")
+            self.assertIn("--resume", result.stderr)
+            self.succeed("evaluate", folder, data)
+            self.succeed("verify", folder, "--files")
+            self.succeed("report", folder, "-o", self.path / "r.html", "--replace")
+        self.succeed("cluster", data, "-o", folder, *quick, "--resume")
+        for name in ("clusters.npy", "latent.npz", "representation.safetensors"):
+            self.assertEqual((folder / name).read_bytes(), (whole / name).read_bytes(), name)
+        self.assertFalse((folder / "checkpoint").exists())
+
     def test_a_table_is_clustered_judged_and_planned_on(self):
         data = self.generate("column-world", "--episodes", 300)
         run_folder = self.path / "run"
