@@ -130,7 +130,7 @@ def cluster(
             if output is None:
                 shutil.rmtree(folder, ignore_errors=True)
         elif isinstance(stop, KeyboardInterrupt):
-            raise _interrupted(session, folder) from None
+            raise _interrupted(session, folder, str(stop)) from None
         raise
     run = Run(folder, data=trajectories, threads=threads)
     if output is None:
@@ -143,10 +143,10 @@ def _remove(pid: int, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _interrupted(session: Session, folder: Path) -> Interrupted:
+def _interrupted(session: Session, folder: Path, why: str) -> Interrupted:
     return Interrupted(
-        f"stopped on request; cluster(data, output={str(folder)!r}, resume=True), with the same "
-        "options, goes on from here",
+        f"{why or 'stopped on request'}; cluster(data, output={str(folder)!r}, resume=True), with "
+        "the same options, goes on from here",
         folder,
         session.steps(),
         session.labels(),
