@@ -1,9 +1,7 @@
-// psifold evaluate, assign: what a run is good for.
+// psifold evaluate: how well a run predicts reward sequences.
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/labels.h"
-
-#include <string.h>
 
 static json_t *errors_json(const psi_sequence_error *error)
 {
@@ -26,6 +24,34 @@ static psi_status print_errors(cli_call *cli, const char *what, const psi_mdp *m
         return FAIL(cli->ctx, PSI_ENOMEM, "no memory for the result");
     }
     return PSI_OK;
+}
+
+// The same of the final model, beside the best that could be had.
+static psi_status print_final(cli_call *cli, const psi_run_result *run,
+                              const psi_trajectories *data, const int32_t *labels, json_t *into)
+{
+    psi_status status = PSI_OK;
+    psi_sequence_error error;
+    psi_error_floor floor;
+    const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
+    TRY(psi_sequence_errors(cli->ctx, run->model, &paths, NULL, PSI_ROLLOUT_SOFT, NULL, &error));
+    TRY(psi_error_floor_of(cli->ctx, run->model, data, labels, run->has_terminal, &floor));
+    cli_print(cli, "  %-15s mean error %.6f, median %.6f", "final", error.mean, error.median);
+    cli_print(cli, "                  (%s: %.6f, predicting zero: %.6f)",
+              floor.truth ? "best possible, by the true latent states"
+                          : "best possible, if the latent states tell everything",
+              floor.mean, error.zero_baseline);
+    json_t *line = errors_json(&error);
+    const bool made =
+        line && json_object_set_new(line, "best_possible", base_json_real(floor.mean)) == 0 &&
+        json_object_set_new(line, "best_possible_by",
+                            json_string(floor.truth ? "truth" : "latent-states")) == 0;
+    if (!made) json_decref(line);
+    if (!made || json_array_append_new(into, line) != 0) {
+        status = FAIL(cli->ctx, PSI_ENOMEM, "no memory for the result");
+    }
+done:
+    return status;
 }
 
 // The refinements on the way: each with the model of its own labels.
@@ -114,33 +140,30 @@ done:
     return status;
 }
 
-typedef struct labels_call {
-    const char *key, *output;
-    double min_confidence;
-} labels_call;
+typedef struct evaluate_call {
+    const char *key;
+} evaluate_call;
 
-#define FIELD(name) OPTION_FIELD(labels_call, name)
+#define FIELD(name) OPTION_FIELD(evaluate_call, name)
 static const psi_option OPTIONS[] = {
     {"key", 0, PSI_OPTION_TEXT, FIELD(key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
      "which entry of a Dict observation, if not the run's"},
-    {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", NULL, NULL, PSI_OPTION_MAIN,
-     "the .npy to write: one int32 an observation, −1 where it is unlike anything seen"},
-    {"min-confidence", 0, PSI_OPTION_REAL, FIELD(min_confidence), "P", "0", "[0,1]",
-     PSI_OPTION_MAIN, "less probable labels are −1, too"},
 };
 
 psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    labels_call call = {0};
-    cli_options options[] = {{&(const psi_option_table){OPTIONS, 1}, &call, 0}}; // only --key
+    evaluate_call call = {0};
+    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "evaluate",
         .arguments = "RUN FILE",
         .summary = "Measures how well a run predicts the reward sequences of a data set",
         .text =
             "Refinement by refinement, and finally: on the data that the run was made from its\n"
-            "labels are judged, on other data those that its networks give.",
+            "labels are judged, on other data those that its networks give. Beside the final "
+            "error\n"
+            "stands the best that can be had where the world is random.",
         .example = "psifold evaluate run points",
         .options = options,
         .n_options = CLI_COUNT(options)};
@@ -157,8 +180,7 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         TRY(refinement_errors(cli, arguments[0], data, run, i, errors));
     }
     if (!own && run->has_heads) TRY(heads_errors(cli, arguments[0], data, run, errors));
-    const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
-    TRY(print_errors(cli, "final", run->model, &paths, errors));
+    TRY(print_final(cli, run, data, labels, errors));
     TRY(judge_purity(cli, data, labels, run->n_latent));
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
     TRY(cli_set(cli, "own_data", json_boolean(own)));
@@ -167,74 +189,6 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     TRY(cli_set(cli, "sequence_errors", json_incref(errors)));
 done:
     json_decref(errors);
-    base_free(cli->ctx, labels);
-    psi_trajectories_free(cli->ctx, data);
-    psi_run_result_free(cli->ctx, run);
-    return status;
-}
-
-// What is less probable than asked for becomes unknown.
-static psi_status forget_doubtful(cli_call *cli, const psi_run_result *run,
-                                  const psi_trajectories *data, double least, int32_t *labels)
-{
-    psi_status status = PSI_OK;
-    psi_predictor *predictor = NULL;
-    psi_observations *observations = NULL;
-    int32_t *sure = NULL;
-    TRY(base_alloc(cli->ctx, data->n_observations, sizeof *sure, &sure));
-    TRY(psi_predictor_new(cli->ctx, run, &predictor));
-    TRY(psi_run_observe(cli->ctx, run, data, &observations));
-    TRY(psi_predict(cli->ctx, predictor, observations, least, sure, NULL));
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        const uint64_t end = data->episode_offsets[e + 1] + e;
-        for (uint64_t row = data->episode_offsets[e] + e; row <= end; row++) {
-            if (row == end && data->terminated[e]) continue; // it is known to be the end
-            if (sure[row] < 0) labels[row] = -1;
-        }
-    }
-done:
-    psi_observations_free(cli->ctx, observations);
-    psi_predictor_free(cli->ctx, predictor);
-    base_free(cli->ctx, sure);
-    return status;
-}
-
-psi_status cli_assign(cli_call *cli, int argc, char **argv)
-{
-    psi_status status = PSI_OK;
-    labels_call call = {0};
-    cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
-    const cli_usage usage = {.name = "assign",
-                             .arguments = "RUN FILE",
-                             .summary =
-                                 "Says which latent state every observation of a data set is",
-                             .example = "psifold assign run other -o labels.npy",
-                             .options = options,
-                             .n_options = CLI_COUNT(options)};
-    const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
-    psi_trajectories *data = NULL;
-    int32_t *labels = NULL;
-    bool own;
-    TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (!call.output) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
-        goto done;
-    }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
-    if (call.min_confidence > 0.0) {
-        TRY(forget_doubtful(cli, run, data, call.min_confidence, labels));
-    }
-    size_t unknown = 0;
-    for (size_t i = 0; i < data->n_observations; i++) unknown += labels[i] < 0;
-    const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
-    TRY(psi_arrays_save(cli->ctx, call.output, &array, 1));
-    cli_print(cli, "%s: latent states of %zu observations, %zu of them unknown", call.output,
-              data->n_observations, unknown);
-    TRY(cli_set(cli, "unknown", json_integer((json_int_t)unknown)));
-    TRY(cli_set(cli, "path", json_string(call.output)));
-    TRY(cli_set(cli, "observations", json_integer((json_int_t)data->n_observations)));
-done:
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
     psi_run_result_free(cli->ctx, run);

@@ -264,6 +264,21 @@ typedef struct psi_purity {
 PSI_API psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32_t *labels,
                                  size_t n_latent, psi_purity *out);
 
+// How small the mean of psi_sequence_errors can be where the world is random.
+typedef struct psi_error_floor {
+    double mean; // NaN if no episode can be judged
+    bool truth; // true: by the true latent states of the data, with the model that the data give of
+                // them. False: the run's error on as many episodes that are put together from steps
+                // of the data, each in the latent state that the one before led to: what is left if
+                // latent states tell everything
+} psi_error_floor;
+
+// model and labels (n_observations) are a run's, or those that it gives to the data. O(N · K) at
+// worst; the same whenever it is asked.
+PSI_API psi_status psi_error_floor_of(psi_ctx *ctx, const psi_mdp *model,
+                                      const psi_trajectories *data, const int32_t *labels,
+                                      bool has_terminal, psi_error_floor *out);
+
 // ---- the epsilon-cover --------------------------------------------------------------------------
 
 // Gathers points that lie within epsilon of one another into clusters (the implication under lines

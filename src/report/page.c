@@ -133,7 +133,8 @@ static psi_status compute(report_page *page)
                                        .latent_states = run->n_latent,
                                        .refinements = run->n_steps,
                                        .error = (double)NAN,
-                                       .zero_error = (double)NAN};
+                                       .zero_error = (double)NAN,
+                                       .best_error = (double)NAN};
     const char *verdict = json_string_value(report_run_get(run, "result", "verdict"));
     page->result.trusted = run->finished && (!verdict || strcmp(verdict, "certain") == 0) &&
                            json_is_true(report_run_get(run, "result", "converged")) &&
@@ -159,6 +160,13 @@ static psi_status compute(report_page *page)
         const psi_sequence_error *last = &page->errors->summary[page->errors->n_stages - 1];
         page->result.error = last->mean;
         page->result.zero_error = last->zero_baseline;
+        if (run->model) {
+            psi_error_floor floor;
+            TRY(psi_error_floor_of(page->ctx, run->model, page->data, run->labels,
+                                   run->has_terminal, &floor));
+            page->result.best_error = floor.mean;
+            page->best_by_truth = floor.truth;
+        }
         page->result.pictures = true;
     }
     if (run->model) {

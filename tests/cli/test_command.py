@@ -316,6 +316,8 @@ class Command(unittest.TestCase):
         self.assertEqual(judged["true_latent_states"], 4)
         self.assertEqual(judged["off_diagonal"], 0)
         self.assertLess(judged["sequence_error"]["mean"], 1e-9)
+        self.assertLess(judged["sequence_error"]["best_possible"], 1e-9)
+        self.assertEqual(judged["sequence_error"]["best_possible_by"], "truth")
         self.assertGreater(judged["sequence_errors"][0]["mean"], 0.01)
         plan = json.loads(self.succeed("plan", run_folder, "--json").stdout)["latent_states"]
         self.assertEqual(sorted(round(state["value"], 4) for state in plan),
@@ -400,6 +402,7 @@ class Command(unittest.TestCase):
         for file in (data, fresh):
             errors = json.loads(self.succeed("evaluate", folder, file, "--json").stdout)
             self.assertEqual(errors["sequence_error"]["mean"], 0.0)
+            self.assertEqual(errors["sequence_error"]["best_possible_by"], "latent-states")
             certificate = json.loads(self.succeed("verify", folder, file, "--json").stdout)
             self.assertEqual(certificate["certificate"]["violating"], 0)
         for sure in ((), ("--min-confidence", "0.5")):
