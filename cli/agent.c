@@ -162,7 +162,7 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_task task, truth;
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_trial *trials = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     choose_options(&call, options[0].given);
@@ -175,8 +175,9 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
     if (call.run) {
         TRY(psi_run_load(cli->ctx, call.run, &run));
         if (!run->representation) {
-            status = FAIL(cli->ctx, PSI_EMISSING,
-                          "%s used a table, which knows nothing of other observations", call.run);
+            status =
+                FAIL(cli->ctx, PSI_EMISSING,
+                     "%s used a table, which cannot be applied to other observations", call.run);
             goto done;
         }
         call.options.representation = run->representation;
@@ -188,6 +189,6 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
 done:
     psi_trials_free(cli->ctx, trials, call.seeds);
     base_free(cli->ctx, trials);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }

@@ -54,6 +54,7 @@ static psi_status use_paper(cli_call *cli, uint64_t given, psi_cluster_options *
     return status;
 }
 
+// A run that stopped for a reason that may pass was kept.
 static void say_how_to_go_on(cli_call *cli, const char *file, const char *output)
 {
     cli_close_line(cli);
@@ -63,28 +64,41 @@ static void say_how_to_go_on(cli_call *cli, const char *file, const char *output
             file, output);
 }
 
-// A run that stopped for a reason that may pass is kept; one that cannot succeed is not.
-static void close_run(cli_call *cli, psi_run *run, psi_status status, const char *file,
-                      const char *output)
+static psi_status check_call(cli_call *cli, const cluster_call *call)
 {
-    const bool may_pass = status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM;
-    if (!may_pass) {
-        psi_run_discard(run);
-        return;
+    if (!call->output) {
+        return FAIL(cli->ctx, PSI_EUSAGE, "cluster needs -o RUN to know where to write");
     }
-    psi_run_suspend(run);
-    say_how_to_go_on(cli, file, output);
+    if (call->replace && call->resume) {
+        return FAIL(cli->ctx, PSI_EUSAGE, "--replace starts anew and --resume goes on: not both");
+    }
+    return PSI_OK;
 }
 
-static psi_status already_finished(cli_call *cli, const char *output)
+// Whose folder it is comes first: data may take long to be read.
+static psi_status cluster(cli_call *cli, const cluster_call *call, const char *file, bool *finished,
+                          psi_run **run)
 {
     psi_status status = PSI_OK;
-    psi_run_result *run = NULL;
-    TRY(psi_run_load(cli->ctx, output, &run));
-    cli_print(cli, "%s is finished: %zu latent states", output, run->n_latent);
-    TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
+    const psi_folder_mode mode = call->resume    ? PSI_FOLDER_RESUME
+                                 : call->replace ? PSI_FOLDER_REPLACE
+                                                 : PSI_FOLDER_NEW;
+    psi_run_folder *folder = NULL;
+    psi_trajectories *data = NULL;
+    bool begun = false;
+    TRY(psi_run_folder_open(cli->ctx, call->output, mode, &folder));
+    *finished = psi_run_folder_finished(folder);
+    if (!*finished) TRY(psi_trajectories_read(cli->ctx, file, &call->reading, &data));
+    psi_run_folder *open = folder;
+    folder = NULL;
+    begun = true;
+    TRY(psi_cluster_into(open, file, data, &call->how, run));
 done:
-    psi_run_result_free(cli->ctx, run);
+    if (status == PSI_ECANCELLED || (begun && (status == PSI_EIO || status == PSI_ENOMEM))) {
+        say_how_to_go_on(cli, file, call->output);
+    }
+    psi_run_folder_close(folder);
+    psi_trajectories_free(cli->ctx, data);
     return status;
 }
 
@@ -108,52 +122,24 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_trajectories *data = NULL;
-    psi_clustering *found = NULL;
     psi_run *run = NULL;
-    bool begun = false; // --help ends here, too
+    bool finished;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    if (!call.output) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "cluster needs -o RUN to know where to write");
-        goto done;
-    }
-    if (call.replace && call.resume) {
-        status = FAIL(cli->ctx, PSI_EUSAGE, "--replace starts anew and --resume goes on: not both");
-        goto done;
-    }
+    TRY(check_call(cli, &call));
     TRY(use_paper(cli, options[1].given, how));
     how->seed = cli->seed;
-    begun = true;
-    // whose folder it is comes first: data may take long to be read
-    TRY(call.resume ? psi_run_resume(cli->ctx, call.output, &run)
-                    : psi_run_new(cli->ctx, call.output, call.replace, &run));
-    if (psi_run_finished(run)) {
-        status = already_finished(cli, call.output);
-        goto done;
-    }
-    status = psi_trajectories_read(cli->ctx, arguments[0], &call.reading, &data);
-    if (status != PSI_OK && !(call.resume && status == PSI_ECANCELLED)) { // nothing was begun yet
-        psi_run_discard(run);
-        run = NULL;
-    }
-    TRY(status);
-    how->run = run;
     how->watch = watch;
     how->user = cli;
-    TRY(psi_cluster(cli->ctx, data, how, &found));
-    const double seconds = psi_run_seconds(run);
-    run = NULL;
-    TRY(psi_run_commit(how->run, arguments[0], data, how, found));
-    cli_print_clustering(cli, call.output, found);
-    if (found->stopped) say_how_to_go_on(cli, arguments[0], call.output);
-    status = cli_set_clustering(cli, found, seconds);
-done:
-    if (run) {
-        close_run(cli, run, status, arguments[0], call.output);
-    } else if (begun && status == PSI_ECANCELLED) { // while data were read, or at the very end
-        say_how_to_go_on(cli, arguments[0], call.output);
+    TRY(cluster(cli, &call, arguments[0], &finished, &run));
+    if (finished) {
+        cli_print(cli, "%s is finished: %zu latent states", call.output, run->n_latent);
+        status = cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent));
+    } else {
+        cli_print_run(cli, run);
+        if (run->stopped) say_how_to_go_on(cli, arguments[0], call.output);
+        status = cli_set_run(cli, run);
     }
-    psi_clustering_free(cli->ctx, found);
-    psi_trajectories_free(cli->ctx, data);
+done:
+    psi_run_free(cli->ctx, run);
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-void cli_print_clustering(cli_call *cli, const char *output, const psi_clustering *found);
-psi_status cli_set_clustering(cli_call *cli, const psi_clustering *found, double seconds);
+void cli_print_run(cli_call *cli, const psi_run *run);
+psi_status cli_set_run(cli_call *cli, const psi_run *run);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 // The latent MDP for model checkers; the file's name must say what it is.
-static psi_status export_model(cli_call *cli, const psi_run_result *run, const char *path,
+static psi_status export_model(cli_call *cli, const psi_run *run, const char *path,
                                const char *ending)
 {
     psi_status status = PSI_OK;
@@ -48,7 +48,7 @@ psi_status cli_export(cli_call *cli, int argc, char **argv)
                              .options = options,
                              .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (!call.onnx && !call.safetensors && !call.drn && !call.umb) {
         status = FAIL(cli->ctx, PSI_EUSAGE,
@@ -74,6 +74,6 @@ psi_status cli_export(cli_call *cli, int argc, char **argv)
     TRY(cli_set(cli, "drn", call.drn ? json_string(call.drn) : json_null()));
     TRY(cli_set(cli, "umb", call.umb ? json_string(call.umb) : json_null()));
 done:
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }

@@ -19,8 +19,7 @@ psi_status cli_fetch(cli_call *cli, int argc, char **argv)
     char folder[4096];
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (strcmp(arguments[0], "mnist") != 0) {
-        return FAIL(cli->ctx, PSI_EUSAGE, "there is nothing called '%s' to fetch; mnist is",
-                    arguments[0]);
+        return FAIL(cli->ctx, PSI_EUSAGE, "'%s' cannot be fetched; only mnist can", arguments[0]);
     }
     TRY(psi_mnist_fetch(cli->ctx));
     TRY(psi_cache_folder(cli->ctx, folder, sizeof folder));

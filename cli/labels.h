@@ -8,7 +8,7 @@
 // NULL: the one that the run was made from. All three belong to the caller, also on failure (NULL
 // or not).
 psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *data_path,
-                           const char *key, psi_run_result **run, psi_trajectories **data,
-                           int32_t **labels, bool *own);
+                           const char *key, double min_confidence, psi_run **run,
+                           psi_trajectories **data, int32_t **labels, bool *own);
 
 #endif

@@ -3,6 +3,8 @@
 // text as bytes. It needs two rooms, mdp and data, and so it is here.
 #include "cli/models.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -206,13 +208,16 @@ psi_status cli_model_read(cli_call *cli, const char *path, psi_model **out)
 {
     struct stat info;
     *out = NULL;
+    // what reading gives back is used again for the work on the model, not fetched page by page
+    (void)mallopt(M_MMAP_MAX, 0);
+    (void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
     if (ends_with(path, ".npz")) return load_npz(cli, path, out);
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return psi_model_read(cli->ctx, path, out);
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_status status = psi_run_load(cli->ctx, path, &run);
     if (status == PSI_OK) status = psi_model_from_mdp(cli->ctx, run->model, out);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }
 

@@ -8,7 +8,7 @@
 static psi_status plan_run(cli_call *cli, const char *folder, psi_plan_options how)
 {
     psi_status status = PSI_OK;
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_plan *plan = NULL;
     json_t *states = json_array();
     TRY(psi_run_load(cli->ctx, folder, &run));
@@ -25,7 +25,7 @@ static psi_status plan_run(cli_call *cli, const char *folder, psi_plan_options h
 done:
     json_decref(states);
     psi_plan_free(cli->ctx, plan);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }
 

@@ -14,6 +14,14 @@
 
 extern char **environ;
 
+enum { WHY_SIZE = 512 };
+
+typedef struct report_call {
+    const char *output, *key;
+    bool open;
+    psi_report_options how;
+} report_call;
+
 static void print_result(cli_call *cli, const char *output, bool run, const psi_report_result *made)
 {
     char bytes[CLI_NUMBER];
@@ -21,22 +29,22 @@ static void print_result(cli_call *cli, const char *output, bool run, const psi_
               made->figures, cli_bytes(bytes, (double)made->bytes));
     if (!made->finished) cli_print(cli, "  the run was interrupted: the page says how far it got");
     if (run && !made->pictures)
-        cli_print(cli, "  the data are not there: no observations are shown");
+        cli_print(cli, "  the data were not found: no observations are shown");
     if (!psi_figures_possible()) cli_print(cli, "  gnuplot is not installed: figures are left out");
 }
 
-// Is the second word another run, or the data? A run has a manifest, or a checkpoint.
-static psi_status find_other(cli_call *cli, const char *word, psi_report_options *how)
+// A run has a manifest, or a checkpoint.
+static psi_status looks_like_run(cli_call *cli, const char *word, bool *run)
 {
     static const char *const names[] = {"manifest.json", "checkpoint"};
     psi_status status = PSI_OK;
     char *path = NULL;
-    for (size_t i = 0; word && i < CLI_COUNT(names) && !how->other_run; i++) {
+    *run = false;
+    for (size_t i = 0; word && i < CLI_COUNT(names) && !*run; i++) {
         base_free(cli->ctx, path);
         TRY(base_join(cli->ctx, word, names[i], &path));
-        if (access(path, F_OK) == 0) how->other_run = word;
+        *run = access(path, F_OK) == 0;
     }
-    if (!how->other_run) how->data_path = word;
 done:
     base_free(cli->ctx, path);
     return status;
@@ -49,13 +57,52 @@ static bool is_run(const char *what)
     return stat(what, &info) != 0 || S_ISDIR(info.st_mode);
 }
 
-static psi_status write_page(cli_call *cli, const char *what, const char *output,
-                             const psi_report_options *how, psi_report_result *made)
+// Data that are not where the run says are told of on the page.
+static psi_status find_data(cli_call *cli, const psi_run *run, const char *path, const char *key,
+                            psi_trajectories **data, char why[WHY_SIZE])
+{
+    const psi_status status = psi_run_data(cli->ctx, run, path, key, data);
+    why[0] = '\0';
+    if (status != PSI_EMISSING || path) return status;
+    snprintf(why, WHY_SIZE, "%s", psi_error(cli->ctx)->message);
+    return PSI_OK;
+}
+
+// The second word is another run, or the data.
+static psi_status report_run(cli_call *cli, const char *folder, const char *second,
+                             const report_call *call, psi_report_result *made)
+{
+    psi_status status = PSI_OK;
+    psi_report_options how = call->how;
+    psi_run *run = NULL, *other = NULL;
+    psi_trajectories *data = NULL;
+    char why[WHY_SIZE];
+    bool two;
+    TRY(looks_like_run(cli, second, &two));
+    if (!two) how.data_path = second;
+    TRY(psi_run_load_so_far(cli->ctx, folder, &run));
+    if (two) TRY(psi_run_load_so_far(cli->ctx, second, &other));
+    TRY(find_data(cli, run, how.data_path, call->key, &data, why));
+    how.no_data = *why ? why : NULL;
+    how.other = other;
+    if (data) TRY(psi_run_attach(cli->ctx, run, data));
+    if (data && other) TRY(psi_run_attach(cli->ctx, other, data));
+    TRY(psi_report_write(cli->ctx, run, data, call->output, &how, made));
+done:
+    psi_trajectories_free(cli->ctx, data);
+    psi_run_free(cli->ctx, other);
+    psi_run_free(cli->ctx, run);
+    return status;
+}
+
+static psi_status report_model(cli_call *cli, const char *path, const report_call *call,
+                               psi_report_result *made)
 {
     psi_model *model = NULL;
-    if (is_run(what)) return psi_report_write(cli->ctx, what, output, how, made);
-    psi_status status = cli_model_read(cli, what, &model);
-    if (status == PSI_OK) status = psi_report_model(cli->ctx, model, what, output, how, made);
+    psi_status status = cli_model_read(cli, path, &model);
+    if (status == PSI_OK) {
+        status = psi_report_model(cli->ctx, model, path, call->output, &call->how, made);
+    }
     psi_model_free(cli->ctx, model);
     return status;
 }
@@ -75,19 +122,13 @@ static psi_status open_page(cli_call *cli, const char *page)
                 page);
 }
 
-typedef struct report_call {
-    const char *output;
-    bool open;
-    psi_report_options how;
-} report_call;
-
 #define FIELD(name) OPTION_FIELD(report_call, name)
 static const psi_option OPTIONS[] = {
     {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", "report.html", NULL, PSI_OPTION_MAIN,
      "the page to write"},
     {"figures", 0, PSI_OPTION_TEXT, FIELD(how.figures), "FOLDER", NULL, NULL, PSI_OPTION_MAIN,
      "keep the figures there, with their data and scripts"},
-    {"key", 0, PSI_OPTION_TEXT, FIELD(how.observation_key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
+    {"key", 0, PSI_OPTION_TEXT, FIELD(key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
      "which entry of a Dict observation"},
     {"gamma", 0, PSI_OPTION_REAL, FIELD(how.gamma), "G", NULL, NULL, PSI_OPTION_MAIN,
      "discount of the values shown"},
@@ -118,10 +159,11 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_report_result made;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(find_other(cli, arguments[1], &call.how));
     call.how.seed = cli->seed;
-    TRY(write_page(cli, arguments[0], call.output, &call.how, &made));
-    print_result(cli, call.output, is_run(arguments[0]), &made);
+    const bool run = is_run(arguments[0]);
+    TRY(run ? report_run(cli, arguments[0], arguments[1], &call, &made)
+            : report_model(cli, arguments[0], &call, &made));
+    print_result(cli, call.output, run, &made);
     TRY(cli_set(cli, "path", json_string(call.output)));
     TRY(cli_set(cli, "bytes", json_integer((json_int_t)made.bytes)));
     TRY(cli_set(cli, "finished", json_boolean(made.finished)));

@@ -63,7 +63,7 @@ static psi_status verify_files(cli_call *cli, const char *folder)
     psi_status status = psi_run_check_files(cli->ctx, folder, &n);
     if (status == PSI_OK) status = psi_run_check(cli->ctx, folder);
     if (status != PSI_OK) return status;
-    cli_print(cli, "%s: all %zu files are as the run has left them", folder, n);
+    cli_print(cli, "%s: all %zu files match their checksums", folder, n);
     return cli_set(cli, "files", json_integer((json_int_t)n));
 }
 
@@ -96,7 +96,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_trajectories *data = NULL;
     psi_certificate *certificate = NULL;
     int32_t *labels = NULL;
@@ -108,15 +108,16 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     }
     if (!arguments[1]) {
         TRY(FAIL(cli->ctx, PSI_EUSAGE,
-                 "verify needs FILE, the data to hold the run against; or "
+                 "verify needs FILE, the data to test the run on, or "
                  "--files"));
     }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, 0.0, &run, &data, &labels,
+                        &own));
     const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1],
-              own ? ", the data that it was made from: other data would say more" : "");
+              own ? ", its own data: other data make a stronger test" : "");
     TRY(cli_set(cli, "own_data", json_boolean(own)));
     cli_print_certificate(cli, certificate);
     status = cli_set(cli, "certificate", cli_certificate_json(certificate));
@@ -124,6 +125,6 @@ done:
     psi_certificate_free(cli->ctx, certificate);
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
-    psi_run_result_free(cli->ctx, run);
+    psi_run_free(cli->ctx, run);
     return status;
 }

@@ -26,29 +26,25 @@ static psi_status collect(psi_ctx *ctx, uint64_t seed, psi_trajectories **out)
     return status;
 }
 
-static psi_status make_run(psi_ctx *ctx, const char *folder)
+static psi_status make_run(psi_ctx *ctx, const char *path)
 {
     psi_trajectories *data = NULL;
-    psi_clustering *found = NULL;
+    psi_run_folder *folder = NULL;
+    psi_run *run = NULL;
     psi_cluster_options options = psi_cluster_defaults();
     options.hidden = 64; // smaller than usual: an example should not take long
     options.trunk_steps = 400;
     psi_status status = collect(ctx, 1, &data);
-    if (status == PSI_OK) status = psi_run_new(ctx, folder, true, &options.run);
-    if (status == PSI_OK) status = psi_cluster(ctx, data, &options, &found);
-    if (status == PSI_OK) {
-        status = psi_run_commit(options.run, "in memory", data, &options, found);
-        options.run = NULL;
-    }
-    psi_run_discard(options.run);
-    psi_clustering_free(ctx, found);
+    if (status == PSI_OK) status = psi_run_folder_open(ctx, path, PSI_FOLDER_REPLACE, &folder);
+    if (status == PSI_OK) status = psi_cluster_into(folder, NULL, data, &options, &run);
+    psi_run_free(ctx, run);
     psi_trajectories_free(ctx, data);
     return status;
 }
 
 static psi_status assign(psi_ctx *ctx, const char *folder)
 {
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_trajectories *fresh = NULL;
     psi_purity purity;
     int32_t *labels = NULL;
@@ -56,7 +52,7 @@ static psi_status assign(psi_ctx *ctx, const char *folder)
     psi_status status = psi_run_load(ctx, folder, &run);
     if (status == PSI_OK) status = collect(ctx, 2, &fresh);
     if (status == PSI_OK) labels = malloc(fresh->n_observations * sizeof *labels);
-    if (labels) status = psi_run_label(ctx, run, fresh, labels, &own);
+    if (labels) status = psi_run_label(ctx, run, fresh, 0.0, labels, &own);
     if (labels && status == PSI_OK) {
         printf("%zu latent states; the data are the run's own: %s\n", run->n_latent,
                own ? "yes" : "no");
@@ -69,7 +65,7 @@ static psi_status assign(psi_ctx *ctx, const char *folder)
     }
     free(labels);
     psi_trajectories_free(ctx, fresh);
-    psi_run_result_free(ctx, run);
+    psi_run_free(ctx, run);
     return status;
 }
 

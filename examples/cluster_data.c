@@ -29,8 +29,9 @@ static psi_status generate(psi_ctx *ctx, const char *path)
 static psi_status cluster(psi_ctx *ctx, const char *path, const char *folder)
 {
     psi_trajectories *data = NULL;
-    psi_clustering *found = NULL;
-    psi_cluster_options options = psi_cluster_defaults();
+    psi_run_folder *place = NULL;
+    psi_run *run = NULL;
+    const psi_cluster_options options = psi_cluster_defaults();
     psi_status status = psi_trajectories_read(ctx, path, NULL, &data);
     if (status == PSI_OK) {
         double reward = 0.0;
@@ -40,17 +41,14 @@ static psi_status cluster(psi_ctx *ctx, const char *path, const char *folder)
                psi_dtype_name(psi_observations_dtype(data->observations)),
                data->n_observations - data->n_transitions);
     }
-    if (status == PSI_OK) status = psi_run_new(ctx, folder, true, &options.run);
-    if (status == PSI_OK) status = psi_cluster(ctx, data, &options, &found);
+    if (status == PSI_OK) status = psi_run_folder_open(ctx, folder, PSI_FOLDER_REPLACE, &place);
+    if (status == PSI_OK) status = psi_cluster_into(place, path, data, &options, &run);
     if (status == PSI_OK) {
         printf("%zu observations are %zu latent states, one of them terminal: %s\n",
-               found->n_observations, found->n_latent, found->has_terminal ? "yes" : "no");
-        printf("%s\n", psi_verdict_name(found->verdict));
-        status = psi_run_commit(options.run, path, data, &options, found);
-        options.run = NULL;
+               run->n_observations, run->n_latent, run->has_terminal ? "yes" : "no");
+        printf("%s\n", psi_verdict_name(run->verdict));
     }
-    psi_run_discard(options.run);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, run);
     psi_trajectories_free(ctx, data);
     return status;
 }

@@ -56,7 +56,7 @@ int main(void)
     psi_ctx *ctx;
     psi_collector *collector = NULL;
     psi_trajectories *data = NULL;
-    psi_clustering *found = NULL;
+    psi_run *run = NULL;
     if (psi_ctx_new(NULL, &ctx) != PSI_OK) return 1;
     psi_status status = psi_collector_new(ctx, &spec, &collector);
     for (int e = 0; e < EPISODES && status == PSI_OK; e++) status = play(&env, collector);
@@ -64,14 +64,13 @@ int main(void)
         status = psi_collector_finish(collector, &data);
         collector = NULL;
     }
-    if (status == PSI_OK) status = psi_cluster(ctx, data, &options, &found);
+    if (status == PSI_OK) status = psi_cluster(ctx, data, &options, &run);
     if (status == PSI_OK) {
-        printf("%d kinds of observations are %zu latent states\n", PLACES * COLOURS,
-               found->n_latent);
+        printf("%d kinds of observations are %zu latent states\n", PLACES * COLOURS, run->n_latent);
     } else {
         fprintf(stderr, "%s\n", psi_error(ctx)->message);
     }
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, run);
     psi_trajectories_free(ctx, data);
     psi_collector_discard(collector);
     psi_ctx_free(ctx);

@@ -31,13 +31,13 @@ int main(void)
     psi_plan_options planning = psi_plan_defaults();
     psi_ctx *ctx;
     psi_trajectories *data = NULL;
-    psi_clustering *found = NULL;
+    psi_run *run = NULL;
     psi_plan *plan = NULL;
     if (psi_ctx_new(NULL, &ctx) != PSI_OK) return 1;
     planning.gamma = 0.5;
     psi_status status = collect(ctx, &data);
-    if (status == PSI_OK) status = psi_cluster(ctx, data, &options, &found);
-    if (status == PSI_OK) status = psi_value_iteration(ctx, found->model, &planning, &plan);
+    if (status == PSI_OK) status = psi_cluster(ctx, data, &options, &run);
+    if (status == PSI_OK) status = psi_value_iteration(ctx, run->model, &planning, &plan);
     if (status == PSI_OK) {
         double best = 0.0, sum = 0.0;
         int32_t action = -1;
@@ -55,7 +55,7 @@ int main(void)
         fprintf(stderr, "%s\n", psi_error(ctx)->message);
     }
     psi_plan_free(ctx, plan);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, run);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
     return psi_status_exit_code(status);

@@ -72,7 +72,6 @@ typedef enum psi_agent_kind {
 enum { PSI_AGENT_KINDS = 6 };
 
 PSI_API const char *psi_agent_kind_name(psi_agent_kind kind); // "reward-predictive"
-PSI_API const char *psi_agent_kind_what(psi_agent_kind kind);
 PSI_API psi_status psi_agent_kind_from_name(psi_ctx *ctx, const char *name, psi_agent_kind *out);
 
 // What the learning part of an agent sees of an observation.

@@ -138,6 +138,7 @@ typedef struct psi_shape {
 } psi_shape;
 
 PSI_API size_t psi_shape_size(const psi_shape *shape); // product of the dimensions; 1 for rank 0
+PSI_API bool psi_shape_equal(const psi_shape *a, const psi_shape *b);
 
 // ---- options ------------------------------------------------------------------------------------
 

@@ -71,30 +71,26 @@ typedef struct psi_cluster_phase {
                      // batch, each prediction its rows; heads on features that are kept see none
 } psi_cluster_phase;
 
-typedef struct psi_run psi_run; // a run folder, see below
-
 // What can be chosen about a clustering (psi_cluster_option_table describes it).
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
-    double budget;            // seconds for all of it, from when the run was opened; 0: no bound
-    size_t stack;             // observations, the last so many of an episode, that are seen as one
-    bool split;               // refine strictly inside the old clusters; false: cluster anew
-    bool fine_tune;           // at the end the whole network learns the labels; false: its heads
-    bool heads;               // keep heads of every refinement in the run folder
-    bool auxiliary;           // features learn more than rewards: actions and what comes next
-    bool dropout;             // heads learn from a random half of the features at a time
-    bool smooth;              // use what trajectories say about labels, beyond the paper
-    psi_norm norm;            // of successor features
-    psi_cache cache;          // precision of the features
-    double gamma;             // of successor features
-    double epsilon_reward;    // 0: half of the smallest difference of two rewards
-    double epsilon_sf;        // 0: .75 of the gap, at most .5, at every refinement
-    double filter;            // share of the states below which a cluster is spurious
-    size_t max_refinements;   // in one go
-    size_t max_rounds;        // restarts with a smaller epsilon where something is still hidden
+    double budget;         // seconds for all of it, from when a folder was opened; 0: no bound
+    size_t stack;          // observations, the last so many of an episode, that are seen as one
+    bool split;            // refine strictly inside the old clusters; false: cluster anew
+    bool fine_tune;        // at the end the whole network learns the labels; false: its heads
+    bool heads;            // keep heads of every refinement in the run folder
+    bool auxiliary;        // features learn more than rewards: actions and what comes next
+    bool dropout;          // heads learn from a random half of the features at a time
+    bool smooth;           // use what trajectories say about labels, beyond the paper
+    psi_norm norm;         // of successor features
+    psi_cache cache;       // precision of the features
+    double gamma;          // of successor features
+    double epsilon_reward; // 0: half of the smallest difference of two rewards
+    double epsilon_sf;     // 0: .75 of the gap, at most .5, at every refinement
+    double filter;         // share of the states below which a cluster is spurious
+    size_t max_refinements;
     size_t max_latent_states; // PSI_ELIMIT beyond
-    size_t subset;            // refinements look at about so many states, the last at all; 0: all
     size_t hidden;            // units of each of the perceptron's two layers; 0: 512, and 128 where
                               // it only has to tell labels apart
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
@@ -105,7 +101,6 @@ typedef struct psi_cluster_options {
     psi_paper paper; // the paper's schedule: see psi_cluster_paper
     size_t batch, reward_epochs, sf_epochs, representation_epochs; // of it
     uint64_t seed;
-    psi_run *run; // where the run is kept while it is under way; NULL: nowhere
     // After every refinement with the labels (observations) so far; may be NULL. The refinements of
     // a run that is resumed are told first, with NULL for labels.
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
@@ -117,7 +112,7 @@ PSI_API const psi_option_table *psi_cluster_option_table(void); // of what can b
 
 // The paper's schedule with the constants of its table 1: at every refinement the whole network is
 // trained for so many epochs at a constant learning rate, with cross-entropy alone; clusters are
-// only ever split, by successor features alone; no smoothing, one round, no judgement at the end.
+// only ever split, by successor features alone; no smoothing, no verdict at the end.
 // `task` is "column-world" or "combination-lock" (PSI_EUSAGE otherwise). The paper does not say
 // what gamma was: 0.7 and 0.6 are where its epsilons tell neighbours apart with room to spare. One
 // episode in ten is held out all the same.
@@ -173,14 +168,22 @@ typedef enum psi_verdict {
 PSI_API const char *psi_verdict_name(psi_verdict verdict);
 
 // What keeps an answer from being certain.
+#define PSI_DOUBT_TABLE(X)                                                                         \
+    X(PAIR, "pair")       /* latent states `state` and `other` may be one */                       \
+    X(UNTRIED, "untried") /* action `other` was never taken in latent state `state` */             \
+    X(RARE, "rare")       /* … or in some of its looks too rarely to show another law */         \
+    X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many. The \
+                         last `other` observations, seen as one, may tell it, too */               \
+    X(LOOKS, "looks") /* … or what its observations look like does: it may be several */
+
 typedef enum psi_doubt_kind {
-    PSI_DOUBT_PAIR,    // latent states `state` and `other` may be one
-    PSI_DOUBT_UNTRIED, // action `other` was never taken in latent state `state`
-    PSI_DOUBT_RARE,    // … or in some of its looks too rarely to show another law
-    PSI_DOUBT_PAST,    // what came before latent state `state` tells what follows; −1: many. The
-                       // last `other` observations, seen as one, may tell it, too
-    PSI_DOUBT_LOOKS,   // … or what its observations look like does: it may be several
+#define X(name, text) PSI_DOUBT_##name,
+    PSI_DOUBT_TABLE(X)
+#undef X
 } psi_doubt_kind;
+
+// "untried"; borrowed.
+PSI_API const char *psi_doubt_name(psi_doubt_kind kind);
 
 // One thing that the data leave open.
 typedef struct psi_doubt {
@@ -190,64 +193,148 @@ typedef struct psi_doubt {
     uint64_t visits; // transitions behind it
 } psi_doubt;
 
-// ---- the whole method ---------------------------------------------------------------------------
+// ---- a run --------------------------------------------------------------------------------------
 
-// What a clustering found. Everything in it belongs to it.
-typedef struct psi_clustering {
-    size_t n_observations;
-    size_t stack;    // of them, the last so many of an episode, that were seen as one
+// Which data a run was made from: 128 bits over observations, actions, rewards and episodes (not
+// the true latent states), in hexadecimal. Reads every observation once.
+typedef struct psi_fingerprint {
+    char hex[33];
+} psi_fingerprint;
+PSI_API psi_status psi_fingerprint_of(psi_ctx *ctx, const psi_trajectories *data,
+                                      psi_fingerprint *out);
+
+// A run: what was asked and what was found. Clustering returns one, a run folder is read into one,
+// and everything that works with a result takes one. Everything in it belongs to it (psi_run_free);
+// what a comment does not allow to be NULL is there in every finished run.
+typedef struct psi_run {
+    char *folder;  // where its files are; NULL: it was not kept
+    bool finished; // false: it was interrupted, and this is what there is of it so far
+
+    // what it was made from, and how
+    psi_fingerprint fingerprint;
+    char *data_path;       // for the record; NULL: not known
+    char *observation_key; // the entry of their Dict observation; NULL: there is only one
+    size_t n_episodes, n_transitions, n_observations, n_actions;
+    psi_dtype observation_dtype; // of a single one, not stacked
+    psi_shape observation_shape;
+    psi_cluster_options options; // but for watch and user, which are NULL
+    int threads;
+
+    // what was found
     size_t n_latent; // K; latent state 0 is the terminal one if has_terminal
     bool has_terminal;
-    int32_t *labels;         // (n_observations) −1: ignored
-    psi_mdp *model;          // {w_a, M_a}
-    psi_net *representation; // tells the latent states apart; NULL for a table
-    double accuracy;         // of it on held-out states; NaN without one
+    int32_t *labels;               // (n_observations) −1: ignored
+    float *confidence;             // (n_observations) in every label; NULL: not with this method
+    psi_mdp *model;                // {w_a, M_a}
+    psi_approximator approximator; // what was chosen: not auto
+    psi_net *representation;       // tells the latent states apart; NULL for a table
+    double accuracy;               // of it on held-out states; NaN without one
+    struct psi_known *known;       // what psi_predictor_new needs; NULL: of an older version
 
-    const char *approximator;                      // what was chosen
-    double gamma, epsilon_reward, epsilon_sf, gap; // of the last refinement
-    bool matching_condition; // gamma and epsilon_sf meet the theorem's condition (equation 16)
-    size_t n_steps;
-    psi_cluster_step *steps; // (n_steps)
-    size_t n_phases;
-    psi_cluster_phase *phases; // (n_phases) in the order in which they begin
-    size_t rounds;
-    bool converged;    // the last two clusterings are equal
-    bool stable;       // a second round found the same latent states
-    bool judged;       // whether anything is still hidden was asked (not in the paper's schedule)
-    double split_gain; // nats per step by which direct predictions still beat the model's
-    bool hot;          // … more than chance: the latent states hide something
-    bool has_heads;    // … of every refinement are in the run folder
-    bool has_trunk;    // features were learnt: the network behind them is in the run folder
-    double ignored;    // share of the states, at the end
-    double smoothed;   // share of the states whose label smoothing changed
-    psi_certificate *certificate; // on held-out episodes, of a model made from the others
-
-    bool stopped; // the budget ended before everything was done: going on may find more
+    // how sure that is
     psi_verdict verdict;
+    bool stopped;    // a budget ended before everything was done: going on may find more
     double margin;   // nats by which the two most similar latent states are apart
     double doubtful; // share of the observations whose latent state is not clear
     double past;     // share of the transitions about which the past tells more
     size_t n_doubts; // the first of what is open …
     psi_doubt *doubts;
-    float *confidence; // (n_observations) in every label; NULL: not with this method
-} psi_clustering;
+    psi_certificate *certificate; // on held-out episodes, of a model made from the others
 
-// One plain sentence: what the verdict is and what it rests on; and what to do about doubt i. At
+    // how it got there
+    double gamma, epsilon_reward, epsilon_sf, gap; // of the last refinement
+    bool matching_condition; // gamma and epsilon_sf meet the theorem's condition (equation 16)
+    size_t n_steps;
+    psi_cluster_step *steps; // (n_steps) the refinements
+    bool converged;          // the last two clusterings are equal
+    bool has_heads;          // heads of every refinement are in the run folder
+    bool has_trunk;          // features were learnt: the network behind them is in the run folder
+    double ignored;          // share of the states, at the end
+    double smoothed;         // share of the states whose label smoothing changed
+    size_t n_phases;
+    psi_cluster_phase *phases; // (n_phases) in the order in which they begin
+    double seconds;            // spent on it, by all processes
+    char when[24];             // it was finished: "2026-11-17T12:00:00Z"; "" for one not kept
+} psi_run;
+
+// The whole method, in memory. Only rewards, actions and observations are looked at, never
+// latent_states. PSI_EUSAGE for options that make no sense, PSI_EDATA if rewards never vary or
+// observations are no numbers, PSI_ELIMIT if there are more than max_latent_states, PSI_ECANCELLED,
+// also where a budget ends before the first refinement. *out belongs to the caller.
+PSI_API psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
+                               const psi_cluster_options *options, psi_run **out);
+PSI_API void psi_run_free(psi_ctx *ctx, psi_run *run); // NULL is fine
+
+// One plain sentence: what the verdict is and what it rests on; and what to do about a doubt. At
 // most size bytes, the closing one included.
-PSI_API void psi_verdict_sentence(const psi_clustering *clustering, char *text, size_t size);
+PSI_API void psi_verdict_sentence(const psi_run *run, char *text, size_t size);
 PSI_API void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size);
 
-// The whole method. Only rewards, actions and observations are looked at, never latent_states.
-// PSI_EUSAGE for options that make no sense, PSI_EDATA if rewards never vary or observations are no
-// numbers, PSI_ELIMIT if there are more than max_latent_states, PSI_ECANCELLED, also where a budget
-// ends before the first refinement. *out belongs to the caller.
-PSI_API psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
-                               const psi_cluster_options *options, psi_clustering **out);
-PSI_API void psi_clustering_free(psi_ctx *ctx, psi_clustering *clustering);
+// ---- other observations -------------------------------------------------------------------------
 
-// Latent states of other observations, by the representation network; −1 is never given.
-PSI_API psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
-                                         const psi_observations *observations, int32_t *labels);
+// A run's table or network, ready to be asked again and again; by one thread at a time. The run
+// must outlive it. PSI_EMISSING for a table that an older version made. *out belongs to the caller.
+typedef struct psi_predictor psi_predictor;
+PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const psi_run *run, psi_predictor **out);
+PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
+
+// Which latent states observations (of psi_run_observe) are: labels (n) and, unless it is NULL,
+// confidence (n), the probability of each label. An observation unlike anything that the run has
+// seen, or whose label is less probable than min_confidence, is −1: a table knows the observations
+// that occurred, a network those whose features are as near to their latent state's as those of its
+// own data. PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no
+// numbers.
+PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
+                               const psi_observations *observations, double min_confidence,
+                               int32_t *labels, float *confidence);
+
+// Labels that a network gave, where latent state 0 is the terminal one: the ends of terminated
+// episodes become what they are known to be, and −1 what looks like an end where the episode went
+// on.
+PSI_API void psi_mark_terminals(const psi_trajectories *data, int32_t *labels);
+
+// The observations of data as a run sees them: stacked, if it stacks. The data must outlive them.
+// *out belongs to the caller.
+PSI_API psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                                   psi_observations **out);
+
+// The labels (n_observations) that a run gives to data: its own if these are the data that it was
+// made from (*own, by their fingerprint; may be NULL), else those that psi_predict gives, with
+// terminal states marked. Where psi_predict finds a label less probable than min_confidence, it is
+// −1 in any case, but for the ends of terminated episodes. PSI_ESHAPE for another number of
+// actions.
+PSI_API psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                                 double min_confidence, int32_t *labels, bool *own);
+
+// Reward-sequence errors on data, stage by stage: of the refinements, then of the final model.
+typedef struct psi_run_errors {
+    size_t n_stages, n_episodes; // the last stage is the final model
+    double *values;              // (n_stages, n_episodes) NaN: not judged
+    psi_sequence_error *summary; // (n_stages)
+} psi_run_errors;
+
+// labels and own are what psi_run_label gives. On the run's own data a refinement is judged by its
+// own labels and the model counted from them (those whose labels were removed are left out); on
+// other data by its heads and the model it has kept, if there are any. O(stages · transitions).
+// *out belongs to the caller.
+PSI_API psi_status psi_run_evaluate(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                                    const int32_t *labels, bool own, psi_run_errors **out);
+PSI_API void psi_run_errors_free(psi_ctx *ctx, psi_run_errors *errors);
+
+// How small an error can be where the world is random.
+typedef struct psi_error_floor {
+    double mean; // NaN if no episode can be judged
+    bool truth; // true: by the true latent states of the data, with the model that the data give of
+                // them. False: the run's error on as many episodes that are put together from steps
+                // of the data, each in the latent state that the one before led to: what is left if
+                // latent states tell everything
+} psi_error_floor;
+
+// labels (n_observations) are those that psi_run_label gives. O(N · K) at worst; the same whenever
+// it is asked.
+PSI_API psi_status psi_error_floor_of(psi_ctx *ctx, const psi_run *run,
+                                      const psi_trajectories *data, const int32_t *labels,
+                                      psi_error_floor *out);
 
 // How a labelling compares with the truth, where the data carry it.
 typedef struct psi_purity {
@@ -263,21 +350,6 @@ typedef struct psi_purity {
 // PSI_EMISSING if the data do not know their latent states.
 PSI_API psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32_t *labels,
                                  size_t n_latent, psi_purity *out);
-
-// How small the mean of psi_sequence_errors can be where the world is random.
-typedef struct psi_error_floor {
-    double mean; // NaN if no episode can be judged
-    bool truth; // true: by the true latent states of the data, with the model that the data give of
-                // them. False: the run's error on as many episodes that are put together from steps
-                // of the data, each in the latent state that the one before led to: what is left if
-                // latent states tell everything
-} psi_error_floor;
-
-// model and labels (n_observations) are a run's, or those that it gives to the data. O(N · K) at
-// worst; the same whenever it is asked.
-PSI_API psi_status psi_error_floor_of(psi_ctx *ctx, const psi_mdp *model,
-                                      const psi_trajectories *data, const int32_t *labels,
-                                      bool has_terminal, psi_error_floor *out);
 
 // ---- the epsilon-cover --------------------------------------------------------------------------
 
@@ -348,36 +420,53 @@ PSI_API void psi_cover_free(psi_ctx *ctx, psi_cover_result *result);
 // was under way is lost, and the result is the same, byte for byte but for the timings. A folder
 // with a manifest is whole.
 
-// Opens the folder to work in it. It must not be there, unless replace allows an older run, which
-// stays until the new one is finished. PSI_EUSAGE if something else is there, or another process
-// works in it. psi_cluster with the run in its options keeps checkpoints there; psi_run_commit
-// finishes it.
-PSI_API psi_status psi_run_new(psi_ctx *ctx, const char *folder, bool replace, psi_run **out);
+// A folder to keep a run in while it is under way.
+typedef struct psi_run_folder psi_run_folder;
 
-// Opens the folder of an interrupted run; the next psi_cluster goes on where it stopped, and
-// returns PSI_EUSAGE, naming the difference, unless data, options, seed, number of threads and
-// version are those that it was started with. A folder that is not there is begun as by
-// psi_run_new.
-PSI_API psi_status psi_run_resume(psi_ctx *ctx, const char *folder, psi_run **out);
-PSI_API bool psi_run_finished(const psi_run *run);  // it was complete: nothing is left to do
-PSI_API double psi_run_seconds(const psi_run *run); // spent on it, by earlier processes, too
+// What is done with a run that is there already.
+typedef enum psi_folder_mode {
+    PSI_FOLDER_NEW,     // PSI_EUSAGE: nothing
+    PSI_FOLDER_REPLACE, // it stays until the new one is finished
+    PSI_FOLDER_RESUME,  // if it was interrupted, it goes on
+} psi_folder_mode;
 
-// Writes the rest and puts everything in place; the run is closed afterwards, also on failure, and
-// can then be resumed. One that a budget has stopped is whole, and can be resumed all the same.
-// data_path is for the record.
-PSI_API psi_status psi_run_commit(psi_run *run, const char *data_path, const psi_trajectories *data,
-                                  const psi_cluster_options *options,
-                                  const psi_clustering *clustering);
-PSI_API void psi_run_suspend(psi_run *run); // closes it, to be resumed; NULL is fine
-PSI_API void psi_run_discard(psi_run *run); // … and removes it, unless it was begun before
+// Opens the folder, which is made if it is not there; one process at a time. PSI_EUSAGE if
+// something else than a run is there, or another process works in it. *out belongs to the caller,
+// who hands it over to psi_cluster_into or closes it.
+PSI_API psi_status psi_run_folder_open(psi_ctx *ctx, const char *path, psi_folder_mode mode,
+                                       psi_run_folder **out);
+PSI_API bool psi_run_folder_finished(const psi_run_folder *folder); // nothing is left to do
+// Closes it, and leaves it as it was found. NULL is fine.
+PSI_API void psi_run_folder_close(psi_run_folder *folder);
 
-// Which data a run was made from: 128 bits over observations, actions, rewards and episodes (not
-// the true latent states), in hexadecimal. Reads every observation once.
-typedef struct psi_fingerprint {
-    char hex[33];
-} psi_fingerprint;
-PSI_API psi_status psi_fingerprint_of(psi_ctx *ctx, const psi_trajectories *data,
-                                      psi_fingerprint *out);
+// The whole method, as psi_cluster, in a folder: goes on where an interrupted run has stopped, and
+// reads one that is finished. PSI_EUSAGE, naming the difference, unless a run is resumed with the
+// data, options, seed, number of threads and version that it was started with. data_path is for the
+// record. The folder is closed in any case: after PSI_ECANCELLED, PSI_EIO and PSI_ENOMEM the run
+// can be resumed, after other failures it is gone, unless it was there before. One that a budget
+// has stopped is whole, and can be resumed all the same. *out belongs to the caller.
+PSI_API psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
+                                    const psi_trajectories *data,
+                                    const psi_cluster_options *options, psi_run **out);
+
+// Reads a finished run. Every file is checked as hostile input: PSI_EFORMAT or PSI_EDATA with the
+// file's name. PSI_EMISSING if the run is not finished. *out belongs to the caller.
+PSI_API psi_status psi_run_load(psi_ctx *ctx, const char *folder, psi_run **out);
+
+// The same, and of an interrupted run what there is of it so far: options, steps and the labels of
+// its last refinement; psi_run_attach adds what its data tell. PSI_EMISSING if there are no labels.
+PSI_API psi_status psi_run_load_so_far(psi_ctx *ctx, const char *folder, psi_run **out);
+
+// The data that a run was made from: in `path` (NULL: where the run says; PSI_EMISSING if they are
+// not there any more), the entry `key` of a Dict observation (NULL: the run's). PSI_EDATA, or
+// PSI_EMISSING where the path was not given, for other data. Reads every observation once. *out
+// belongs to the caller.
+PSI_API psi_status psi_run_data(psi_ctx *ctx, const psi_run *run, const char *path, const char *key,
+                                psi_trajectories **out);
+
+// Tells an interrupted run what only its data know: actions, the terminal state, the model of its
+// labels, from counts. A finished run stays as it is. O(transitions).
+PSI_API psi_status psi_run_attach(psi_ctx *ctx, psi_run *run, const psi_trajectories *data);
 
 // Compares every file of a finished run with the checksum in its manifest. PSI_EFORMAT names the
 // first that is not as it was left, PSI_EMISSING says that there are none to compare with. *n is
@@ -389,80 +478,33 @@ PSI_API psi_status psi_run_check_files(psi_ctx *ctx, const char *folder, size_t 
 // whose rows are distributions. PSI_EDATA or PSI_EFORMAT with a sentence if not.
 PSI_API psi_status psi_run_check(psi_ctx *ctx, const char *folder);
 
-// A run read back.
-typedef struct psi_run_result {
-    char *folder; // that it was read from
-    size_t n_latent, n_actions, n_observations, n_refinements;
-    bool has_terminal;
-    psi_fingerprint fingerprint; // of the data it was made from
-    char *observation_key;       // the entry of their Dict observation; or NULL
-    size_t stack;                // their observations that are seen as one (psi_run_observe)
-    double gamma, epsilon_reward, epsilon_sf;
-    int32_t *labels;         // (n_observations)
-    psi_mdp *model;          // {w_a, M_a}
-    psi_net *representation; // NULL for a table
-    bool has_heads;          // of every refinement: psi_run_assign, psi_run_model
-} psi_run_result;
+// ---- the refinements of a run -------------------------------------------------------------------
 
-// Every file is checked as hostile input: PSI_EFORMAT or PSI_EDATA with the file's name.
-// PSI_EMISSING if the run is not finished.
-PSI_API psi_status psi_run_load(psi_ctx *ctx, const char *folder, psi_run_result **out);
-PSI_API void psi_run_result_free(psi_ctx *ctx, psi_run_result *result);
+// The labels of refinement i (from 1); they belong to the caller, to be given back with
+// psi_array_free. PSI_EMISSING if the run was not kept.
+PSI_API psi_status psi_run_labels(psi_ctx *ctx, const psi_run *run, size_t refinement,
+                                  int32_t **labels);
 
-// The labels of refinement i (from 1) of n_observations; they belong to the caller, to be given
-// back with psi_array_free.
-PSI_API psi_status psi_run_labels(psi_ctx *ctx, const char *folder, size_t refinement,
-                                  size_t n_observations, int32_t **labels);
+// The cluster functions of a run: c_0, which knows terminal states from others, those of all
+// refinements whose labels are there (some may have been removed to save space), and the final one.
+typedef struct psi_levels {
+    size_t n;         // refinements + 2
+    int32_t **labels; // (n, n_observations)
+    size_t *clusters; // (n) largest label + 1
+} psi_levels;
+PSI_API psi_status psi_run_levels(psi_ctx *ctx, const psi_run *run, psi_levels *out);
+PSI_API void psi_levels_free(psi_ctx *ctx, psi_levels *levels); // not the struct itself
 
-// The record of all refinements of a run that is finished. PSI_EFORMAT if it makes no sense. *out
-// (n) belongs to the caller, to be given back with psi_run_steps_free.
-PSI_API psi_status psi_run_steps(psi_ctx *ctx, const char *folder, size_t *n,
-                                 psi_cluster_step **out);
-PSI_API void psi_run_steps_free(psi_ctx *ctx, psi_cluster_step *steps);
-
-// What every refinement calls other observations (of psi_run_observe), by its heads: labels
-// (n_refinements, n), in one pass over them. Latent state 0 is never given where it is the terminal
-// one, which is no matter of looks. PSI_EMISSING without heads, PSI_ESHAPE for observations of
-// another shape or type.
-PSI_API psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result *run,
+// What every refinement calls other observations, by its heads: labels (n_steps, n), in one pass
+// over them. Latent state 0 is never given where it is the terminal one, which is no matter of
+// looks. PSI_EMISSING without heads, PSI_ESHAPE for observations of another shape or type.
+PSI_API psi_status psi_run_assign(psi_ctx *ctx, const psi_run *run,
                                   const psi_observations *observations, int32_t *labels);
-
-// The observations of data as a run sees them: stacked, if it stacks. The data must outlive them.
-// *out belongs to the caller.
-PSI_API psi_status psi_run_observe(psi_ctx *ctx, const psi_run_result *run,
-                                   const psi_trajectories *data, psi_observations **out);
-
-// A run's table or network, ready to be asked again and again; by one thread at a time. The run
-// must outlive it, its folder need not. *out belongs to the caller.
-typedef struct psi_predictor psi_predictor;
-PSI_API psi_status psi_predictor_new(psi_ctx *ctx, const psi_run_result *run, psi_predictor **out);
-PSI_API void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor);
-
-// Which latent states observations (of psi_run_observe) are: labels (n) and, unless it is NULL,
-// confidence (n), the probability of each label. An observation unlike anything that the run has
-// seen, or whose label is less probable than min_confidence, is −1: a table knows the observations
-// that occurred, a network those whose features are as near to their latent state's as those of its
-// own data. PSI_ESHAPE for observations of another shape or type, PSI_EDATA for those that are no
-// numbers, PSI_EMISSING for a table that an older version made.
-PSI_API psi_status psi_predict(psi_ctx *ctx, psi_predictor *predictor,
-                               const psi_observations *observations, double min_confidence,
-                               int32_t *labels, float *confidence);
-
-// Labels that a network gave, where latent state 0 is the terminal one: the ends of terminated
-// episodes become what they are known to be, and −1 what looks like an end where the episode went
-// on.
-PSI_API void psi_mark_terminals(const psi_trajectories *data, int32_t *labels);
-
-// The labels (n_observations) that a run gives to data: its own if these are the data that it was
-// made from (*own, by their fingerprint; may be NULL), else those that psi_predict gives, with
-// terminal states marked. PSI_ESHAPE for another number of actions.
-PSI_API psi_status psi_run_label(psi_ctx *ctx, const psi_run_result *run,
-                                 const psi_trajectories *data, int32_t *labels, bool *own);
 
 // The latent model of refinement i (from 1), as made from the run's own data. *out belongs to the
 // caller.
-PSI_API psi_status psi_run_model(psi_ctx *ctx, const char *folder, const psi_run_result *run,
-                                 size_t refinement, psi_mdp **out);
+PSI_API psi_status psi_run_model(psi_ctx *ctx, const psi_run *run, size_t refinement,
+                                 psi_mdp **out);
 
 #ifdef __cplusplus
 }

@@ -45,12 +45,6 @@ PSI_API size_t psi_observations_row_bytes(const psi_observations *observations);
 PSI_API psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observations,
                                            const uint64_t *rows, size_t n, void *out);
 
-// Tells the system that these rows will be gathered soon: it brings them from the disk while the
-// caller is busy with the batch before. Only a hint: it never waits and cannot fail, and rows in
-// memory, compressed rows and rows that do not exist are passed over.
-PSI_API void psi_observations_prefetch(const psi_observations *observations, const uint64_t *rows,
-                                       size_t n);
-
 // All rows one after the other, where they already are in memory; NULL where they have to be read.
 PSI_API const void *psi_observations_data(const psi_observations *observations);
 
@@ -105,12 +99,6 @@ PSI_API void psi_trajectories_free(psi_ctx *ctx, psi_trajectories *trajectories)
 // (of the file), episode and field. Every reader and collector has done this already. O(N).
 PSI_API psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *trajectories,
                                           const char *name);
-
-// PSI_EDATA if all rewards are one and the same number: every state then predicts every reward
-// sequence, and there is nothing to be told apart. PSI_ENUMERIC if they are too large to be learnt
-// in single precision. O(N).
-PSI_API psi_status psi_trajectories_learnable(psi_ctx *ctx, const psi_trajectories *trajectories,
-                                              const char *name);
 
 enum { PSI_SUMMARY_REWARDS = 64 };
 

@@ -19,6 +19,8 @@ typedef struct psi_forest {
     const int32_t *left, *right; // (n_nodes)
     bool looks; // cells of observations that look alike, which may mix latent states; false: every
                 // leaf is one observation, pure by definition
+    double impurity; // 1/κ: the law of a leaf is drawn from Dirichlet(κ · its group's law), as
+                     // where every leaf mixes some of other latent states; 0: it is its group's law
 } psi_forest;
 
 // One thing that followed: leaf `node` saw `outcome`. Outcomes are numbered family by family.

@@ -266,7 +266,6 @@ PSI_API void psi_training_free(psi_ctx *ctx, psi_training *training);
 // rate; PSI_ECANCELLED leaves a state from which to continue.
 PSI_API psi_status psi_training_run(psi_ctx *ctx, psi_training *training, uint64_t n_steps);
 PSI_API bool psi_training_finished(const psi_training *training);
-PSI_API const psi_epoch *psi_training_last_epoch(const psi_training *training);
 // Samples that its steps have passed through the network, those before it was loaded included.
 PSI_API uint64_t psi_training_seen(const psi_training *training);
 

@@ -3,6 +3,7 @@
 #define PSIFOLD_REPORT_H
 
 #include <psifold/base.h>
+#include <psifold/cluster.h>
 #include <psifold/data.h>
 #include <psifold/mdp.h>
 #include <psifold/nn.h>
@@ -15,14 +16,14 @@ extern "C" {
 
 // What a page shows.
 typedef struct psi_report_options {
-    const char *data_path;       // NULL: where the manifest says
-    const char *other_run;       // a run of the same data to put beside it; NULL: none
-    const char *observation_key; // which entry of a Dict observation; NULL if there is only one
-    const char *figures;         // a folder that keeps data, script and picture of every figure;
-                                 // NULL: they are only on the page
-    double gamma;                // of the values shown
-    uint64_t seed;               // of the observations shown
-    bool replace;                // overwrite a page that is there
+    const char *data_path; // what the page calls the data; NULL: where the run says they are
+    const char *no_data;   // why there are none, to be told on the page; NULL: nothing to tell
+    const psi_run *other;  // a run of the same data to put beside it; NULL: none
+    const char *figures;   // a folder that keeps data, script and picture of every figure; NULL:
+                           // they are only on the page
+    double gamma;          // of the values shown
+    uint64_t seed;         // of the observations shown
+    bool replace;          // overwrite a page that is there
 } psi_report_options;
 PSI_API psi_report_options psi_report_defaults(void);
 
@@ -39,12 +40,12 @@ typedef struct psi_report_result {
     double best_error;        // … and the best possible (psi_error_floor); NaN without the data
 } psi_report_result;
 
-// Writes one self-contained page about a run folder, finished or interrupted. The folder is hostile
-// until checked: PSI_EFORMAT or PSI_EDATA names the file. A data path that was given must lead to
-// the data of the run (PSI_EDATA else); where the manifest's leads nowhere, the page says so and
-// shows no observations.
-PSI_API psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *page,
-                                    const psi_report_options *options, psi_report_result *result);
+// Writes one self-contained page about a run. data are those that it was made from (psi_run_data),
+// or NULL: the page then shows no observations. An interrupted run has been told of them before
+// (psi_run_attach). PSI_EDATA for other data, or another run that is not of the same.
+PSI_API psi_status psi_report_write(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                                    const char *page, const psi_report_options *options,
+                                    psi_report_result *result);
 
 // The same about a finite model, folded exactly (psi_quotient_find with its defaults): blocks are
 // the latent states, their sizes the numbers of the model's states. name is what the page calls it.

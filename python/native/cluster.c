@@ -70,30 +70,19 @@ int flat_cluster_options(flat_session *session, char **json)
 int flat_cluster(flat_session *session, const flat_data *data, const char *options,
                  const char *folder, int mode, const char *data_path)
 {
+    static const psi_folder_mode modes[] = {[FLAT_NEW] = PSI_FOLDER_NEW,
+                                            [FLAT_REPLACE] = PSI_FOLDER_REPLACE,
+                                            [FLAT_RESUME] = PSI_FOLDER_RESUME};
     psi_cluster_options how;
+    psi_run_folder *open = NULL;
     psi_run *run = NULL;
-    psi_clustering *found = NULL;
     int status = read_options(session, options, &how);
     if (status != PSI_OK) return status;
-    status =
-        (int)(mode == FLAT_RESUME ? psi_run_resume(session->ctx, folder, &run)
-                                  : psi_run_new(session->ctx, folder, mode == FLAT_REPLACE, &run));
-    if (status != PSI_OK) return status;
-    if (psi_run_finished(run)) {
-        psi_run_suspend(run);
-        return PSI_OK;
-    }
-    how.run = run;
     how.watch = flat_watch;
     how.user = session;
-    status = (int)psi_cluster(session->ctx, flat_data_of(data), &how, &found);
-    if (status == PSI_OK) {
-        status = (int)psi_run_commit(run, data_path, flat_data_of(data), &how, found);
-    } else if (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM) {
-        psi_run_suspend(run); // the reason may pass
-    } else {
-        psi_run_discard(run);
-    }
-    psi_clustering_free(session->ctx, found);
+    status = (int)psi_run_folder_open(session->ctx, folder, modes[mode], &open);
+    if (status != PSI_OK) return status;
+    status = (int)psi_cluster_into(open, data_path, flat_data_of(data), &how, &run);
+    psi_run_free(session->ctx, run);
     return status;
 }

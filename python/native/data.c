@@ -80,6 +80,14 @@ int flat_data_read(flat_session *session, const char *path, const char *key, fla
     return status == PSI_OK ? keep(session, read, out) : (int)status;
 }
 
+int flat_run_data(flat_session *session, const flat_run *run, flat_data **out)
+{
+    psi_trajectories *read;
+    *out = NULL;
+    const psi_status status = psi_run_data(session->ctx, flat_run_of(run), NULL, NULL, &read);
+    return status == PSI_OK ? keep(session, read, out) : (int)status;
+}
+
 // {"task": …, "preset": … or null, "options": {name: text, or true for a switch}}
 static int read_task(flat_session *session, const char *text, psi_task *task)
 {

@@ -131,8 +131,12 @@ FLAT_API int flat_run_predict_data(flat_session *session, flat_run *run, const f
 FLAT_API int flat_run_network(flat_session *session, const flat_run *run, char **json);
 FLAT_API int flat_run_tensor(flat_session *session, const flat_run *run, size_t index, float *out);
 FLAT_API int flat_run_export(flat_session *session, const flat_run *run, const char *path);
-FLAT_API int flat_report(flat_session *session, const char *folder, const char *page,
-                         const char *data_path, const char *key, double gamma, char **json);
+// the data that it was made from, read from where it says; PSI_EMISSING if they are gone
+FLAT_API int flat_run_data(flat_session *session, const flat_run *run, flat_data **out);
+// data may be NULL: no_data then says why
+FLAT_API int flat_report(flat_session *session, const flat_run *run, const flat_data *data,
+                         const char *page, const char *no_data, double gamma, char **json);
+const psi_run *flat_run_of(const flat_run *run);
 
 // ---- finite models ------------------------------------------------------------------------------
 

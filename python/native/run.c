@@ -5,16 +5,21 @@
 #include <string.h>
 
 struct flat_run {
-    psi_run_result *result;
+    psi_run *run;
     psi_predictor *predictor; // made when it is first asked
 };
+
+const psi_run *flat_run_of(const flat_run *run)
+{
+    return run->run;
+}
 
 int flat_run_load(flat_session *session, const char *folder, flat_run **out)
 {
     flat_run *run = calloc(1, sizeof *run);
     *out = NULL;
     if (!run) return flat_fail(session, PSI_ENOMEM, "no memory for a run");
-    const psi_status status = psi_run_load(session->ctx, folder, &run->result);
+    const psi_status status = psi_run_load(session->ctx, folder, &run->run);
     if (status != PSI_OK) {
         flat_run_free(session, run);
         return (int)status;
@@ -27,19 +32,19 @@ void flat_run_free(flat_session *session, flat_run *run)
 {
     if (!run) return;
     psi_predictor_free(session->ctx, run->predictor);
-    psi_run_result_free(session->ctx, run->result);
+    psi_run_free(session->ctx, run->run);
     free(run);
 }
 
 size_t flat_run_labels(const flat_run *run, const int32_t **labels)
 {
-    *labels = run->result->labels;
-    return run->result->n_observations;
+    *labels = run->run->labels;
+    return run->run->n_observations;
 }
 
 void flat_run_model(const flat_run *run, flat_model *out)
 {
-    const psi_mdp *m = run->result->model;
+    const psi_mdp *m = run->run->model;
     *out = (flat_model){m->n_states, m->n_actions, (size_t)m->offsets[m->n_states * m->n_actions],
                         m->offsets,  m->next,      m->probability,
                         m->reward,   m->terminal};
@@ -50,7 +55,7 @@ static psi_status predict(flat_session *session, flat_run *run, const psi_observ
 {
     psi_status status = PSI_OK;
     if (!run->predictor) {
-        status = psi_predictor_new(session->ctx, run->result, &run->predictor);
+        status = psi_predictor_new(session->ctx, run->run, &run->predictor);
     }
     if (status != PSI_OK) return status;
     return psi_predict(session->ctx, run->predictor, asked, min_confidence, labels, confidence);
@@ -60,7 +65,7 @@ int flat_run_predict_data(flat_session *session, flat_run *run, const flat_data 
                           double min_confidence, int32_t *labels, float *confidence)
 {
     psi_observations *seen = NULL;
-    psi_status status = psi_run_observe(session->ctx, run->result, flat_data_of(data), &seen);
+    psi_status status = psi_run_observe(session->ctx, run->run, flat_data_of(data), &seen);
     if (status == PSI_OK) {
         status = predict(session, run, seen, min_confidence, labels, confidence);
     }
@@ -74,7 +79,7 @@ int flat_run_predict(flat_session *session, flat_run *run, const flat_columns *r
     psi_shape shape = {.rank = rows->rank};
     memcpy(shape.dim, rows->dim, sizeof shape.dim);
     psi_observations *asked = NULL, *seen = NULL;
-    const size_t frames = rows->n_episodes > 0 ? run->result->stack : 1;
+    const size_t frames = rows->n_episodes > 0 ? run->run->options.stack : 1;
     const uint64_t one[] = {0, rows->n_observations > 0 ? rows->n_observations - 1 : 0};
     psi_status status = psi_observations_over(session->ctx, (psi_dtype)rows->dtype, &shape,
                                               rows->n_observations, rows->observations, &asked);
@@ -93,7 +98,7 @@ int flat_run_predict(flat_session *session, flat_run *run, const flat_columns *r
 
 static int network_of(flat_session *session, const flat_run *run, const psi_net **out)
 {
-    *out = run->result->representation;
+    *out = run->run->representation;
     if (*out) return PSI_OK;
     return flat_fail(session, PSI_EMISSING, "this run used a table: there is no network");
 }
@@ -169,23 +174,23 @@ int flat_run_export(flat_session *session, const flat_run *run, const char *path
                           : psi_net_save(session->ctx, net, path));
     }
     psi_model *model = NULL;
-    psi_status status = psi_model_from_mdp(session->ctx, run->result->model, &model);
+    psi_status status = psi_model_from_mdp(session->ctx, run->run->model, &model);
     if (status == PSI_OK) status = psi_model_write(session->ctx, model, path);
     psi_model_free(session->ctx, model);
     return (int)status;
 }
 
-int flat_report(flat_session *session, const char *folder, const char *page, const char *data_path,
-                const char *key, double gamma, char **json)
+int flat_report(flat_session *session, const flat_run *run, const flat_data *data, const char *page,
+                const char *no_data, double gamma, char **json)
 {
     psi_report_options how = psi_report_defaults();
     psi_report_result made;
     *json = NULL;
-    how.data_path = data_path;
-    how.observation_key = key;
+    how.no_data = no_data;
     how.replace = true;
     if (gamma > 0.0) how.gamma = gamma;
-    const psi_status status = psi_report_write(session->ctx, folder, page, &how, &made);
+    const psi_status status = psi_report_write(session->ctx, run->run,
+                                               data ? flat_data_of(data) : NULL, page, &how, &made);
     if (status != PSI_OK) return (int)status;
     return flat_json(session,
                      json_pack("{s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "finished",

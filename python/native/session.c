@@ -75,7 +75,7 @@ int flat_fail(flat_session *session, psi_status status, const char *format, ...)
 const char *flat_error(flat_session *session)
 {
     if (!session->error[0]) return psi_error(session->ctx)->message;
-    memcpy(session->told, session->error, sizeof session->told); // said once: the next may be C's
+    memcpy(session->told, session->error, sizeof session->told); // told once: the next may be C's
     session->error[0] = '\0';
     return session->told;
 }

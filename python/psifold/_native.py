@@ -148,7 +148,8 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flat_run_network": (c_int, [_S, c_void_p, _OUT]),
     "flat_run_tensor": (c_int, [_S, c_void_p, c_size_t, POINTER(c_float)]),
     "flat_run_export": (c_int, [_S, c_void_p, c_char_p]),
-    "flat_report": (c_int, [_S, c_char_p, c_char_p, c_char_p, c_char_p, c_double, _OUT]),
+    "flat_run_data": (c_int, [_S, c_void_p, _OUT]),
+    "flat_report": (c_int, [_S, c_void_p, c_void_p, c_char_p, c_char_p, c_double, _OUT]),
     "flat_plan": (
         c_int,
         [_S, POINTER(ModelRecord), c_char_p, c_void_p, c_void_p, c_void_p, _OUT],

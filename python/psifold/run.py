@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psifold._native import Handle, Session, address, encoded, lib, take_json, view
-from psifold.data import Data, Trajectories, as_trajectories, describe, plain_array, read
-from psifold.errors import Interrupted, MissingError, PsifoldError, UsageError
+from psifold.data import Data, Trajectories, as_trajectories, describe, plain_array
+from psifold.errors import Interrupted, MissingError, UsageError
 from psifold.model import Model, Plan
 from psifold.progress import Watcher, watcher
 
@@ -53,9 +53,7 @@ class ClusterOptions(TypedDict, total=False):
     epsilon_sf: float
     filter: float
     max_refinements: int
-    max_rounds: int
     max_latent_states: int
-    subset: int
     hidden: int
     trunk_steps: int
     head_steps: int
@@ -183,6 +181,7 @@ class Run:
         self._session.call("flat_run_load", encoded(self.folder), byref(out))
         self._handle = Handle(self._session, out, "flat_run_free")
         self._data = data
+        self._no_data: str | None = None  # why there are none
         self.manifest = json.loads((self.folder / "manifest.json").read_text())
         where = c_void_p()
         n = int(lib.flat_run_labels(out, byref(where)))
@@ -245,10 +244,16 @@ class Run:
 
     @property
     def data(self) -> Trajectories | None:
-        """What it was made from; None if that is not where it was."""
-        path = self.manifest["data"].get("path")
-        if self._data is None and path and Path(path).exists():
-            self._data = read(path, key=self.observation_key)
+        """What it was made from; None if that is not where it was, or has changed."""
+        if self._data is None and self._no_data is None:
+            session, out = Session(self._session.threads), c_void_p()
+            try:
+                session.work("flat_run_data", self._handle.pointer, byref(out))
+            except MissingError as gone:
+                self._no_data = str(gone)
+                return None
+            path = Path(self.manifest["data"]["path"]).resolve()
+            self._data = Trajectories._from(Handle(session, out, "flat_data_free"), path)
         return self._data
 
     @property
@@ -380,35 +385,18 @@ class Run:
     ) -> dict[str, Any]:
         """Writes the page of the run, one file for any browser. Figures that need gnuplot or
         Graphviz are left out where these are not installed, and the page says so."""
-        with tempfile.TemporaryDirectory(prefix="psifold-") as room:
-            source = self._data_path(Path(room))
-            key = self.observation_key
-            out = c_void_p()
-            session = Session(self._session.threads)
-            session.work(
-                "flat_report",
-                encoded(self.folder),
-                encoded(path),
-                encoded(source),
-                None if key is None or source != self._file() else key.encode(),
-                gamma,
-                byref(out),
-            )
-            return cast("dict[str, Any]", take_json(out))
-
-    def _file(self) -> Path | None:
-        path = self.manifest["data"].get("path")
-        return Path(path) if path and Path(path).exists() else None
-
-    def _data_path(self, room: Path) -> Path | None:
-        """Where the report finds the observations: data in memory are written down for it."""
-        if self._file() is not None or self._data is None:
-            return self._file()
-        try:
-            self._data.save(room / "data.npz")
-        except PsifoldError:
-            return None
-        return room / "data.npz"
+        out = c_void_p()
+        data = self.data
+        Session(self._session.threads).work(
+            "flat_report",
+            self._handle.pointer,
+            None if data is None else data._handle.pointer,
+            encoded(path),
+            None if self._no_data is None else self._no_data.encode(),
+            gamma,
+            byref(out),
+        )
+        return cast("dict[str, Any]", take_json(out))
 
     def __repr__(self) -> str:
         return f"<psifold.Run: {self.n_states} latent states, {self.verdict}>"

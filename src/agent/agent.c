@@ -36,10 +36,11 @@ static psi_status make_mind(psi_ctx *ctx, psi_agent *agent)
 {
     switch (agent->options.kind) {
     case PSI_AGENT_RANDOM: return PSI_OK;
-    case PSI_AGENT_TABULAR: return agent_table_new(ctx, agent->eye, &agent->options, &agent->mind);
+    case PSI_AGENT_TABULAR:
+        return agent_table_new(ctx, agent->encoder, &agent->options, &agent->learner);
     case PSI_AGENT_PLANNER:
-        return agent_planner_new(ctx, agent->eye, &agent->options, &agent->mind);
-    default: return agent_network_new(ctx, agent->eye, &agent->options, &agent->mind);
+        return agent_planner_new(ctx, agent->encoder, &agent->options, &agent->learner);
+    default: return agent_network_new(ctx, agent->encoder, &agent->options, &agent->learner);
     }
 }
 
@@ -54,12 +55,13 @@ psi_status psi_agent_new(psi_ctx *ctx, const psi_task *task, const psi_agent_opt
     TRY(complete_options(ctx, &agent->options));
     TRY(psi_env_new(ctx, task, 1, options->seed, &agent->env));
     agent->task = *psi_env_task(agent->env);
-    TRY(agent_eye_new(ctx, &agent->task, &agent->options, 1, &agent->eye));
+    TRY(agent_encoder_new(ctx, &agent->task, &agent->options, 1, &agent->encoder));
     TRY(make_mind(ctx, agent));
-    TRY(base_alloc_zero(ctx, 1, agent->eye->space.row_bytes, &agent->observation));
-    TRY(base_alloc_zero(ctx, 1, agent->eye->row_bytes, &agent->row));
-    TRY(base_alloc_zero(ctx, 1, agent->eye->row_bytes, &agent->next));
-    TRY(base_alloc_zero(ctx, agent->eye->space.n_actions, sizeof *agent->values, &agent->values));
+    TRY(base_alloc_zero(ctx, 1, agent->encoder->space.row_bytes, &agent->observation));
+    TRY(base_alloc_zero(ctx, 1, agent->encoder->row_bytes, &agent->row));
+    TRY(base_alloc_zero(ctx, 1, agent->encoder->row_bytes, &agent->next));
+    TRY(base_alloc_zero(ctx, agent->encoder->space.n_actions, sizeof *agent->values,
+                        &agent->values));
     agent->started = base_seconds();
     *out = agent;
     agent = NULL;
@@ -71,8 +73,8 @@ done:
 void psi_agent_free(psi_ctx *ctx, psi_agent *agent)
 {
     if (!agent) return;
-    if (agent->mind) agent->mind->rules->free(ctx, agent->mind);
-    agent_eye_free(ctx, agent->eye);
+    if (agent->learner) agent->learner->rules->free(ctx, agent->learner);
+    agent_encoder_free(ctx, agent->encoder);
     psi_env_free(ctx, agent->env);
     base_free(ctx, agent->observation);
     base_free(ctx, agent->row);
@@ -86,14 +88,14 @@ psi_status psi_agent_values(psi_ctx *ctx, psi_agent *agent, const void *observat
                             int32_t true_latent_state, psi_real *values)
 {
     psi_status status = PSI_OK;
-    for (size_t a = 0; a < agent->eye->space.n_actions; a++) values[a] = 0;
-    if (!agent->mind) return PSI_OK;
+    for (size_t a = 0; a < agent->encoder->space.n_actions; a++) values[a] = 0;
+    if (!agent->learner) return PSI_OK;
     if (agent->options.view == PSI_VIEW_TRUTH &&
-        (true_latent_state < 0 || (size_t)true_latent_state >= agent->eye->n_states)) {
+        (true_latent_state < 0 || (size_t)true_latent_state >= agent->encoder->n_states)) {
         return FAIL(ctx, PSI_EUSAGE, "there is no latent state %d", true_latent_state);
     }
-    TRY(agent_eye_look(ctx, agent->eye, observation, &true_latent_state, 1, agent->row));
-    TRY(agent->mind->rules->values(ctx, agent->mind, agent->row, values));
+    TRY(agent_encoder_encode(ctx, agent->encoder, observation, &true_latent_state, 1, agent->row));
+    TRY(agent->learner->rules->values(ctx, agent->learner, agent->row, values));
 done:
     return status;
 }
@@ -106,7 +108,7 @@ const psi_agent_episode *psi_agent_curve(const psi_agent *agent, size_t *n)
 
 uint64_t psi_agent_updates(const psi_agent *agent)
 {
-    return agent->mind ? agent->mind->updates : 0;
+    return agent->learner ? agent->learner->updates : 0;
 }
 
 const psi_net *psi_agent_network(const psi_agent *agent)
@@ -114,7 +116,7 @@ const psi_net *psi_agent_network(const psi_agent *agent)
     switch (agent->options.kind) {
     case PSI_AGENT_DQN:
     case PSI_AGENT_PRETRAINED:
-    case PSI_AGENT_REWARD_PREDICTIVE: return agent_network_of(agent->mind);
+    case PSI_AGENT_REWARD_PREDICTIVE: return agent_network_of(agent->learner);
     default: return NULL;
     }
 }

@@ -1,8 +1,8 @@
-// The inside of an agent: a task, an eye and a mind.
+// The inside of an agent: a task, an encoder and a learner.
 #ifndef PSI_AGENT_AGENT_H
 #define PSI_AGENT_AGENT_H
 
-#include "agent/mind.h"
+#include "agent/learner.h"
 
 // The episode that an agent is in.
 typedef struct agent_now {
@@ -18,10 +18,10 @@ struct psi_agent {
     psi_agent_options options; // as completed
     psi_task task;
     psi_env *env;
-    agent_eye *eye;
-    agent_mind *mind; // NULL: acts at random
+    agent_encoder *encoder;
+    agent_learner *learner; // NULL: acts at random
     void *observation;
-    char *row, *next; // what the eye saw of the observation before, and of this one
+    char *row, *next; // the observation before, and this one, as encoded
     psi_real *values; // (A)
     double started;   // when it was made, less the time it had played before being loaded
     agent_now now;

@@ -1,4 +1,4 @@
-// An agent in a folder, and back: its learning curve, how far it is, and its mind.
+// An agent in a folder, and back: its learning curve, how far it is, and its learner.
 #include "agent/agent.h"
 
 #include "base/context.h"
@@ -40,13 +40,13 @@ psi_status psi_agent_save(psi_ctx *ctx, const psi_agent *agent, const char *fold
     TRY(base_join(ctx, inside, "state.json", &state));
     TRY(describe(ctx, agent, &options));
     all = json_pack("{s:O, s:I, s:I, s:f}", "options", options, "steps",
-                    (json_int_t)(agent->mind ? agent->mind->steps : 0), "updates",
-                    (json_int_t)(agent->mind ? agent->mind->updates : 0), "seconds",
+                    (json_int_t)(agent->learner ? agent->learner->steps : 0), "updates",
+                    (json_int_t)(agent->learner ? agent->learner->updates : 0), "seconds",
                     base_seconds() - agent->started);
     TRY(base_json_made(ctx, all));
     TRY(base_json_save(ctx, state, all));
     TRY(psi_curve_save_csv(ctx, agent->curve, agent->n_episodes, curve));
-    if (agent->mind) TRY(agent->mind->rules->save(ctx, agent->mind, inside));
+    if (agent->learner) TRY(agent->learner->rules->save(ctx, agent->learner, inside));
     base_output *whole = output;
     output = NULL;
     TRY(base_output_commit(whole));
@@ -81,10 +81,10 @@ psi_status psi_agent_load(psi_ctx *ctx, psi_agent *agent, const char *folder)
         goto done;
     }
     TRY(psi_curve_load_csv(ctx, curve, &episodes, &n));
-    if (agent->mind) {
-        TRY(agent->mind->rules->load(ctx, agent->mind, folder));
-        agent->mind->steps = (uint64_t)steps;
-        agent->mind->updates = (uint64_t)updates;
+    if (agent->learner) {
+        TRY(agent->learner->rules->load(ctx, agent->learner, folder));
+        agent->learner->steps = (uint64_t)steps;
+        agent->learner->updates = (uint64_t)updates;
     }
     agent->started = base_seconds() - json_number_value(json_object_get(all, "seconds"));
     psi_agent_episode *old = agent->curve;

@@ -1,7 +1,7 @@
 // Deep Q-learning (Mnih et al.): a Q-network, a copy of it that follows slowly and says what values
-// should be, and batches from the replay memory. A frozen agent is the same on what its eye saw: a
+// should be, and batches from the replay memory. A frozen agent is the same on encoded rows: a
 // network of one linear layer, its top layer.
-#include "agent/mind.h"
+#include "agent/learner.h"
 #include "agent/td.h"
 
 #include "base/context.h"
@@ -11,35 +11,35 @@
 #include <string.h>
 
 typedef struct network_mind {
-    agent_mind mind;
+    agent_learner learner;
     psi_net *online, *target;
     psi_adam *adam;
     psi_work *training;   // of updates
     psi_work *judging;    // target values of a batch
     psi_work *acting;     // values of one observation
-    agent_replay *replay; // of rows of the eye
+    agent_replay *replay; // of rows of the encoder
     agent_batch batch;
     char *inputs;          // (batch) of the network
     psi_real *q, *d_q, *y; // (batch, A), (batch, A), (batch)
     double largest_reward;
 } network_mind;
 
-static network_mind *of(agent_mind *mind)
+static network_mind *of(agent_learner *learner)
 {
-    return (network_mind *)mind;
+    return (network_mind *)learner;
 }
 
-psi_status agent_check_values(psi_ctx *ctx, const agent_mind *mind, double largest_value,
+psi_status agent_check_values(psi_ctx *ctx, const agent_learner *learner, double largest_value,
                               double largest_reward)
 {
     enum { BEYOND = 100 };
-    const double bound = fmax(largest_reward, 1) / (1 - mind->options.gamma);
+    const double bound = fmax(largest_reward, 1) / (1 - learner->options.gamma);
     if (largest_value <= BEYOND * bound) return PSI_OK;
     return FAIL(ctx, PSI_ENUMERIC,
                 "the values diverged: %g after %llu updates, where rewards add up to %g at most; "
                 "try a lower learning rate than %g",
-                largest_value, (unsigned long long)mind->updates, bound,
-                mind->options.learning_rate);
+                largest_value, (unsigned long long)learner->updates, bound,
+                learner->options.learning_rate);
 }
 
 // Sets a tensor of this name to zero.
@@ -60,13 +60,13 @@ done:
     return status;
 }
 
-static psi_status fresh_network(psi_ctx *ctx, const agent_eye *eye,
+static psi_status fresh_network(psi_ctx *ctx, const agent_encoder *encoder,
                                 const psi_agent_options *options, size_t n_actions, psi_net **out)
 {
     psi_status status = PSI_OK;
-    const bool whole = eye->view == PSI_VIEW_OBSERVATION;
-    psi_net_spec spec = psi_net_defaults(whole && !eye->numbered ? options->net : PSI_NET_MLP,
-                                         &eye->shape, eye->dtype, n_actions, 1);
+    const bool whole = encoder->view == PSI_VIEW_OBSERVATION;
+    psi_net_spec spec = psi_net_defaults(whole && !encoder->numbered ? options->net : PSI_NET_MLP,
+                                         &encoder->shape, encoder->dtype, n_actions, 1);
     if (!whole) spec.n_hidden = 0;
     for (size_t i = 0; i < spec.n_hidden; i++) spec.hidden[i] = options->hidden;
     TRY(psi_net_new(ctx, &spec, options->seed, out));
@@ -77,22 +77,22 @@ done:
     return status;
 }
 
-static psi_status copy_network(psi_ctx *ctx, const agent_eye *eye, const psi_net *start,
+static psi_status copy_network(psi_ctx *ctx, const agent_encoder *encoder, const psi_net *start,
                                size_t n_actions, psi_net **out)
 {
     if (!start) {
         return FAIL(ctx, PSI_EMISSING, "a pretrained agent needs a Q-network to start from");
     }
     const psi_net_spec *spec = psi_net_spec_of(start);
-    if (spec->input_dtype != eye->dtype ||
-        psi_shape_size(&spec->input) != psi_shape_size(&eye->shape) ||
+    if (spec->input_dtype != encoder->dtype ||
+        psi_shape_size(&spec->input) != psi_shape_size(&encoder->shape) ||
         psi_net_n_outputs(start) != n_actions) {
         return FAIL(ctx, PSI_ESHAPE,
                     "the Q-network to start from is for %s observations of %zu numbers and %zu "
                     "actions, this task has %s, %zu and %zu",
                     psi_dtype_name(spec->input_dtype), psi_shape_size(&spec->input),
-                    psi_net_n_outputs(start), psi_dtype_name(eye->dtype),
-                    psi_shape_size(&eye->shape), n_actions);
+                    psi_net_n_outputs(start), psi_dtype_name(encoder->dtype),
+                    psi_shape_size(&encoder->shape), n_actions);
     }
     return psi_net_clone(ctx, start, out);
 }
@@ -100,9 +100,9 @@ static psi_status copy_network(psi_ctx *ctx, const agent_eye *eye, const psi_net
 static psi_status make_batch(psi_ctx *ctx, network_mind *self)
 {
     psi_status status = PSI_OK;
-    const size_t n = self->mind.options.batch, outputs = n * self->mind.n_actions;
-    TRY(agent_batch_new(ctx, n, self->mind.eye->row_bytes, &self->batch));
-    TRY(base_alloc(ctx, n, agent_eye_input_bytes(self->mind.eye), &self->inputs));
+    const size_t n = self->learner.options.batch, outputs = n * self->learner.n_actions;
+    TRY(agent_batch_new(ctx, n, self->learner.encoder->row_bytes, &self->batch));
+    TRY(base_alloc(ctx, n, agent_encoder_input_bytes(self->learner.encoder), &self->inputs));
     TRY(base_alloc(ctx, outputs, sizeof *self->q, &self->q));
     TRY(base_alloc(ctx, outputs, sizeof *self->d_q, &self->d_q));
     TRY(base_alloc(ctx, n, sizeof *self->y, &self->y));
@@ -110,9 +110,9 @@ done:
     return status;
 }
 
-static void network_free(psi_ctx *ctx, agent_mind *mind)
+static void network_free(psi_ctx *ctx, agent_learner *learner)
 {
-    network_mind *self = of(mind);
+    network_mind *self = of(learner);
     if (!self) return;
     psi_net_free(ctx, self->online);
     psi_net_free(ctx, self->target);
@@ -129,17 +129,17 @@ static void network_free(psi_ctx *ctx, agent_mind *mind)
     base_free(ctx, self);
 }
 
-static psi_status network_begin(psi_ctx *ctx, agent_mind *mind, const void *row)
+static psi_status network_begin(psi_ctx *ctx, agent_learner *learner, const void *row)
 {
     (void)ctx;
-    agent_replay_begin(of(mind)->replay, row);
+    agent_replay_begin(of(learner)->replay, row);
     return PSI_OK;
 }
 
-static psi_status network_values(psi_ctx *ctx, agent_mind *mind, const void *row, psi_real *q)
+static psi_status network_values(psi_ctx *ctx, agent_learner *learner, const void *row, psi_real *q)
 {
-    network_mind *self = of(mind);
-    agent_eye_inputs(mind->eye, row, 1, self->inputs);
+    network_mind *self = of(learner);
+    agent_encoder_inputs(learner->encoder, row, 1, self->inputs);
     return psi_net_predict(ctx, self->online, self->acting, self->inputs, 1, NULL, q);
 }
 
@@ -147,17 +147,18 @@ static psi_status network_values(psi_ctx *ctx, agent_mind *mind, const void *row
 static psi_status update(psi_ctx *ctx, network_mind *self)
 {
     psi_status status = PSI_OK;
-    const psi_agent_options *options = &self->mind.options;
-    const size_t n = options->batch, n_actions = self->mind.n_actions;
+    const psi_agent_options *options = &self->learner.options;
+    const size_t n = options->batch, n_actions = self->learner.n_actions;
     agent_batch *batch = &self->batch;
-    base_random random = base_random_stream(options->seed, AGENT_STREAM_BATCH, self->mind.updates);
+    base_random random =
+        base_random_stream(options->seed, AGENT_STREAM_BATCH, self->learner.updates);
     agent_replay_sample(self->replay, &random, batch);
-    agent_eye_inputs(self->mind.eye, batch->next, n, self->inputs);
+    agent_encoder_inputs(self->learner.encoder, batch->next, n, self->inputs);
     TRY(psi_net_predict(ctx, self->target, self->judging, self->inputs, n, NULL, self->q));
     const double largest = agent_td_targets(n, n_actions, batch->rewards, batch->terminated,
                                             self->q, options->gamma, self->y);
-    TRY(agent_check_values(ctx, &self->mind, largest, self->largest_reward));
-    agent_eye_inputs(self->mind.eye, batch->observations, n, self->inputs);
+    TRY(agent_check_values(ctx, &self->learner, largest, self->largest_reward));
+    agent_encoder_inputs(self->learner.encoder, batch->observations, n, self->inputs);
     TRY(psi_net_forward(ctx, self->online, self->training, self->inputs, n,
                         options->freeze_norm ? PSI_NORM_FROZEN : PSI_NORM_BATCH));
     const double loss = agent_td_loss(options->loss, n, n_actions, psi_work_outputs(self->training),
@@ -165,33 +166,33 @@ static psi_status update(psi_ctx *ctx, network_mind *self)
     if (!isfinite(loss)) {
         status = FAIL(ctx, PSI_ENUMERIC,
                       "the loss became %g after %llu updates; try a lower learning rate than %g",
-                      loss, (unsigned long long)self->mind.updates, options->learning_rate);
+                      loss, (unsigned long long)self->learner.updates, options->learning_rate);
         goto done;
     }
     TRY(psi_net_backward(ctx, self->online, self->training, self->d_q, NULL, NULL));
     TRY(psi_adam_step(ctx, self->adam, self->online, self->training, options->learning_rate));
-    self->mind.updates++;
-    self->mind.loss_sum += loss;
-    self->mind.losses++;
+    self->learner.updates++;
+    self->learner.loss_sum += loss;
+    self->learner.losses++;
     if (options->target_period == 0) {
         TRY(psi_net_blend(ctx, self->target, self->online, options->tau));
-    } else if (self->mind.updates % options->target_period == 0) {
+    } else if (self->learner.updates % options->target_period == 0) {
         TRY(psi_net_blend(ctx, self->target, self->online, 1));
     }
 done:
     return status;
 }
 
-static psi_status network_learn(psi_ctx *ctx, agent_mind *mind, const agent_step *step)
+static psi_status network_learn(psi_ctx *ctx, agent_learner *learner, const agent_step *step)
 {
-    network_mind *self = of(mind);
+    network_mind *self = of(learner);
     agent_replay_add(self->replay, step->action, step->reward, step->terminated, step->next);
     self->largest_reward = fmax(self->largest_reward, fabs(step->reward));
-    mind->steps++;
-    return agent_update_due(mind, self->replay) ? update(ctx, self) : PSI_OK;
+    learner->steps++;
+    return agent_update_due(learner, self->replay) ? update(ctx, self) : PSI_OK;
 }
 
-// The files of a mind in its folder.
+// The files of a learner in its folder.
 static const char *const FILES[] = {"online.safetensors", "target.safetensors", "adam.safetensors",
                                     "replay.npz"};
 enum { ONLINE, TARGET, ADAM, REPLAY, N_FILES };
@@ -204,10 +205,10 @@ done:
     return status;
 }
 
-static psi_status network_save(psi_ctx *ctx, const agent_mind *mind, const char *folder)
+static psi_status network_save(psi_ctx *ctx, const agent_learner *learner, const char *folder)
 {
     psi_status status = PSI_OK;
-    const network_mind *self = (const network_mind *)mind;
+    const network_mind *self = (const network_mind *)learner;
     char *paths[N_FILES] = {NULL};
     TRY(paths_of(ctx, folder, paths));
     TRY(psi_net_save(ctx, self->online, paths[ONLINE]));
@@ -219,10 +220,10 @@ done:
     return status;
 }
 
-static psi_status network_load(psi_ctx *ctx, agent_mind *mind, const char *folder)
+static psi_status network_load(psi_ctx *ctx, agent_learner *learner, const char *folder)
 {
     psi_status status = PSI_OK;
-    network_mind *self = of(mind);
+    network_mind *self = of(learner);
     char *paths[N_FILES] = {NULL};
     psi_net *online = NULL, *target = NULL;
     TRY(paths_of(ctx, folder, paths));
@@ -231,7 +232,8 @@ static psi_status network_load(psi_ctx *ctx, agent_mind *mind, const char *folde
     TRY(psi_net_blend(ctx, self->online, online, 1)); // refuses another architecture
     TRY(psi_net_blend(ctx, self->target, target, 1));
     TRY(psi_adam_load(ctx, self->adam, paths[ADAM]));
-    TRY(agent_replay_load(ctx, self->replay, mind->n_actions, mind->eye->n_states, paths[REPLAY]));
+    TRY(agent_replay_load(ctx, self->replay, learner->n_actions, learner->encoder->n_states,
+                          paths[REPLAY]));
     for (size_t i = 0; i < self->replay->rows; i++) {
         self->largest_reward = fmax(self->largest_reward, fabs((double)self->replay->rewards[i]));
     }
@@ -248,23 +250,23 @@ done:
     return status;
 }
 
-static const agent_mind_rules RULES = {network_begin, network_values, network_learn,
-                                       network_save,  network_load,   network_free};
+static const agent_learner_rules RULES = {network_begin, network_values, network_learn,
+                                          network_save,  network_load,   network_free};
 
-psi_status agent_network_new(psi_ctx *ctx, const agent_eye *eye, const psi_agent_options *options,
-                             agent_mind **out)
+psi_status agent_network_new(psi_ctx *ctx, const agent_encoder *encoder,
+                             const psi_agent_options *options, agent_learner **out)
 {
     psi_status status = PSI_OK;
     network_mind *self = NULL;
-    const size_t n_actions = eye->space.n_actions;
+    const size_t n_actions = encoder->space.n_actions;
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *self, &self));
-    self->mind =
-        (agent_mind){.rules = &RULES, .options = *options, .eye = eye, .n_actions = n_actions};
+    self->learner = (agent_learner){
+        .rules = &RULES, .options = *options, .encoder = encoder, .n_actions = n_actions};
     if (options->kind == PSI_AGENT_PRETRAINED) {
-        TRY(copy_network(ctx, eye, options->start, n_actions, &self->online));
+        TRY(copy_network(ctx, encoder, options->start, n_actions, &self->online));
     } else {
-        TRY(fresh_network(ctx, eye, options, n_actions, &self->online));
+        TRY(fresh_network(ctx, encoder, options, n_actions, &self->online));
     }
     TRY(psi_net_clone(ctx, self->online, &self->target));
     TRY(psi_adam_new(ctx, self->online, NULL, &self->adam));
@@ -275,16 +277,16 @@ psi_status agent_network_new(psi_ctx *ctx, const agent_eye *eye, const psi_agent
                      &self->judging));
     TRY(psi_work_new(ctx, self->online, &(psi_work_options){.max_batch = 1, .predict_only = true},
                      &self->acting));
-    TRY(agent_replay_new(ctx, options->buffer, eye->row_bytes, &self->replay));
+    TRY(agent_replay_new(ctx, options->buffer, encoder->row_bytes, &self->replay));
     TRY(make_batch(ctx, self));
-    *out = &self->mind;
+    *out = &self->learner;
     self = NULL;
 done:
-    if (self) network_free(ctx, &self->mind);
+    if (self) network_free(ctx, &self->learner);
     return status;
 }
 
-const psi_net *agent_network_of(const agent_mind *mind)
+const psi_net *agent_network_of(const agent_learner *learner)
 {
-    return ((const network_mind *)mind)->online;
+    return ((const network_mind *)learner)->online;
 }

@@ -12,11 +12,6 @@ static const char *const KIND_NAMES[] = {
     PSI_AGENT_TABLE(X)
 #undef X
 };
-static const char *const KIND_TEXTS[] = {
-#define X(name, text, what) what,
-    PSI_AGENT_TABLE(X)
-#undef X
-};
 static const char *const VIEW_NAMES[] = {
 #define X(name, text) text,
     PSI_VIEW_TABLE(X)
@@ -26,10 +21,6 @@ static const char *const VIEW_NAMES[] = {
 const char *psi_agent_kind_name(psi_agent_kind kind)
 {
     return KIND_NAMES[kind];
-}
-const char *psi_agent_kind_what(psi_agent_kind kind)
-{
-    return KIND_TEXTS[kind];
 }
 const char *psi_view_name(psi_view view)
 {

@@ -6,7 +6,7 @@
 // with a reward. They are outweighed as real ones come in, but never quite vanish: where the map
 // hides something that matters, as in left-dial-broken, one visit does not say all, and the agent
 // does not get stuck.
-#include "agent/mind.h"
+#include "agent/learner.h"
 
 #include "base/checked.h"
 #include "base/context.h"
@@ -27,7 +27,7 @@ typedef struct agent_outcomes {
 } agent_outcomes;
 
 typedef struct planner_mind {
-    agent_mind mind;
+    agent_learner learner;
     agent_outcomes *pair; // (K, A)
     psi_plan *plan;
     bool stale;    // something was learnt since the plan was made
@@ -41,16 +41,16 @@ typedef struct planner_mind {
     uint8_t *terminal;
 } planner_mind;
 
-static planner_mind *of(agent_mind *mind)
+static planner_mind *of(agent_learner *learner)
 {
-    return (planner_mind *)mind;
+    return (planner_mind *)learner;
 }
 
-static void planner_free(psi_ctx *ctx, agent_mind *mind)
+static void planner_free(psi_ctx *ctx, agent_learner *learner)
 {
-    planner_mind *self = of(mind);
+    planner_mind *self = of(learner);
     if (!self) return;
-    for (size_t i = 0; self->pair && i < mind->eye->n_states * mind->n_actions; i++) {
+    for (size_t i = 0; self->pair && i < learner->encoder->n_states * learner->n_actions; i++) {
         base_free(ctx, self->pair[i].next);
         base_free(ctx, self->pair[i].count);
     }
@@ -102,9 +102,10 @@ done:
 static psi_status make_model(psi_ctx *ctx, planner_mind *self, psi_mdp **out)
 {
     psi_status status = PSI_OK;
-    const size_t n_states = self->mind.eye->n_states, pairs = n_states * self->mind.n_actions;
-    const double imagined = self->mind.exploit ? 0 : self->mind.options.optimism;
-    const double best = self->mind.options.best_value;
+    const size_t n_states = self->learner.encoder->n_states,
+                 pairs = n_states * self->learner.n_actions;
+    const double imagined = self->learner.exploit ? 0 : self->learner.options.optimism;
+    const double best = self->learner.options.best_value;
     size_t n = 0;
     for (size_t row = 0; row < pairs; row++) {
         const agent_outcomes *pair = &self->pair[row];
@@ -121,7 +122,7 @@ static psi_status make_model(psi_ctx *ctx, planner_mind *self, psi_mdp **out)
         self->next[n] = (int32_t)n_states;
         self->probability[n++] = imagined / visits;
     }
-    status = psi_mdp_from_entries(ctx, n_states + 1, self->mind.n_actions, n, self->rows,
+    status = psi_mdp_from_entries(ctx, n_states + 1, self->learner.n_actions, n, self->rows,
                                   self->next, self->probability, self->reward, self->terminal, out);
 done:
     return status;
@@ -133,50 +134,50 @@ static psi_status replan(psi_ctx *ctx, planner_mind *self)
     psi_mdp *model = NULL;
     psi_plan *plan = NULL;
     psi_plan_options how = psi_plan_defaults();
-    how.gamma = self->mind.options.gamma;
-    how.tolerance = 1e-6 * fmax(1, fabs(self->mind.options.best_value));
+    how.gamma = self->learner.options.gamma;
+    how.tolerance = 1e-6 * fmax(1, fabs(self->learner.options.best_value));
     TRY(make_model(ctx, self, &model));
     TRY(psi_value_iteration(ctx, model, &how, &plan));
     psi_plan_free(ctx, self->plan);
     self->plan = plan;
     self->stale = false;
-    self->cautious = self->mind.exploit;
-    self->mind.updates++;
+    self->cautious = self->learner.exploit;
+    self->learner.updates++;
 done:
     psi_mdp_free(ctx, model);
     return status;
 }
 
-static psi_status planner_begin(psi_ctx *ctx, agent_mind *mind, const void *row)
+static psi_status planner_begin(psi_ctx *ctx, agent_learner *learner, const void *row)
 {
     (void)ctx;
     (void)row;
-    of(mind)->stale = true;
+    of(learner)->stale = true;
     return PSI_OK;
 }
 
-static psi_status planner_values(psi_ctx *ctx, agent_mind *mind, const void *row, psi_real *q)
+static psi_status planner_values(psi_ctx *ctx, agent_learner *learner, const void *row, psi_real *q)
 {
     psi_status status = PSI_OK;
-    planner_mind *self = of(mind);
-    if (self->stale || !self->plan || self->cautious != mind->exploit) TRY(replan(ctx, self));
-    const double *values = self->plan->q + (size_t) * (const int32_t *)row * mind->n_actions;
-    for (size_t a = 0; a < mind->n_actions; a++) q[a] = (psi_real)values[a];
+    planner_mind *self = of(learner);
+    if (self->stale || !self->plan || self->cautious != learner->exploit) TRY(replan(ctx, self));
+    const double *values = self->plan->q + (size_t) * (const int32_t *)row * learner->n_actions;
+    for (size_t a = 0; a < learner->n_actions; a++) q[a] = (psi_real)values[a];
 done:
     return status;
 }
 
-static psi_status planner_learn(psi_ctx *ctx, agent_mind *mind, const agent_step *step)
+static psi_status planner_learn(psi_ctx *ctx, agent_learner *learner, const agent_step *step)
 {
     // a pair seen this often changes little with one more visit: the next episode's plan will do
     static const double FAMILIAR = 32;
     psi_status status = PSI_OK;
-    planner_mind *self = of(mind);
+    planner_mind *self = of(learner);
     const size_t k = (size_t) * (const int32_t *)step->row;
-    agent_outcomes *pair = &self->pair[k * mind->n_actions + (size_t)step->action];
+    agent_outcomes *pair = &self->pair[k * learner->n_actions + (size_t)step->action];
     const int32_t next =
-        step->terminated ? (int32_t)mind->eye->n_states : *(const int32_t *)step->next;
-    mind->steps++;
+        step->terminated ? (int32_t)learner->encoder->n_states : *(const int32_t *)step->next;
+    learner->steps++;
     TRY(count(ctx, pair, next, 1));
     pair->reward_sum += step->reward;
     if (pair->visits <= FAMILIAR || step->reward != 0) self->stale = true;
@@ -184,11 +185,11 @@ done:
     return status;
 }
 
-static psi_status planner_save(psi_ctx *ctx, const agent_mind *mind, const char *folder)
+static psi_status planner_save(psi_ctx *ctx, const agent_learner *learner, const char *folder)
 {
     psi_status status = PSI_OK;
-    const planner_mind *self = (const planner_mind *)mind;
-    const size_t pairs = mind->eye->n_states * mind->n_actions;
+    const planner_mind *self = (const planner_mind *)learner;
+    const size_t pairs = learner->encoder->n_states * learner->n_actions;
     char *path = NULL;
     int64_t *rows = NULL;
     int32_t *next = NULL;
@@ -224,11 +225,11 @@ done:
     return status;
 }
 
-static psi_status planner_load(psi_ctx *ctx, agent_mind *mind, const char *folder)
+static psi_status planner_load(psi_ctx *ctx, agent_learner *learner, const char *folder)
 {
     psi_status status = PSI_OK;
-    planner_mind *self = of(mind);
-    const size_t n_states = mind->eye->n_states, pairs = n_states * mind->n_actions;
+    planner_mind *self = of(learner);
+    const size_t n_states = learner->encoder->n_states, pairs = n_states * learner->n_actions;
     char *path = NULL;
     void *rows = NULL, *next = NULL, *counts = NULL, *rewards = NULL;
     psi_shape shape[4];
@@ -271,31 +272,34 @@ done:
     return status;
 }
 
-static const agent_mind_rules RULES = {planner_begin, planner_values, planner_learn,
-                                       planner_save,  planner_load,   planner_free};
+static const agent_learner_rules RULES = {planner_begin, planner_values, planner_learn,
+                                          planner_save,  planner_load,   planner_free};
 
-psi_status agent_planner_new(psi_ctx *ctx, const agent_eye *eye, const psi_agent_options *options,
-                             agent_mind **out)
+psi_status agent_planner_new(psi_ctx *ctx, const agent_encoder *encoder,
+                             const psi_agent_options *options, agent_learner **out)
 {
     psi_status status = PSI_OK;
     planner_mind *self = NULL;
     *out = NULL;
-    if (!eye->numbered) {
+    if (!encoder->numbered) {
         return FAIL(ctx, PSI_EUSAGE, "a planner needs numbered states; the view %s has none",
-                    psi_view_name(eye->view));
+                    psi_view_name(encoder->view));
     }
-    const size_t pairs = eye->n_states * eye->space.n_actions;
+    const size_t pairs = encoder->n_states * encoder->space.n_actions;
     TRY(base_alloc_zero(ctx, 1, sizeof *self, &self));
-    self->mind = (agent_mind){
-        .rules = &RULES, .options = *options, .eye = eye, .n_actions = eye->space.n_actions};
+    self->learner = (agent_learner){.rules = &RULES,
+                                    .options = *options,
+                                    .encoder = encoder,
+                                    .n_actions = encoder->space.n_actions};
     self->stale = true;
     TRY(base_alloc_zero(ctx, pairs, sizeof *self->pair, &self->pair));
-    TRY(base_alloc_zero(ctx, pairs + eye->space.n_actions, sizeof *self->reward, &self->reward));
-    TRY(base_alloc_zero(ctx, eye->n_states + 1, sizeof *self->terminal, &self->terminal));
-    self->terminal[eye->n_states] = 1;
-    *out = &self->mind;
+    TRY(base_alloc_zero(ctx, pairs + encoder->space.n_actions, sizeof *self->reward,
+                        &self->reward));
+    TRY(base_alloc_zero(ctx, encoder->n_states + 1, sizeof *self->terminal, &self->terminal));
+    self->terminal[encoder->n_states] = 1;
+    *out = &self->learner;
     self = NULL;
 done:
-    if (self) planner_free(ctx, &self->mind);
+    if (self) planner_free(ctx, &self->learner);
     return status;
 }

@@ -1,7 +1,7 @@
-// Playing: the loop of acting and learning. It is turned inside out, so that several agents can
-// take their turns together: what all of them have before their eyes goes through the network at
-// once. All dice are named by episode or update: an agent does the same in any company, and one
-// read from a file goes on exactly where it was.
+// Playing: the loop of acting and learning. Agents of a batch take their turns together, so that
+// the observations of all of them pass through the network at once. Every random stream is named by
+// episode or update: an agent does the same in any batch, and one that is read from a file goes on
+// exactly where it was.
 #include "agent/agent.h"
 
 #include "base/checked.h"
@@ -25,21 +25,22 @@ static double epsilon_at(const psi_agent_options *options, uint64_t episode)
 
 static void begin_episode(psi_agent *agent, bool teach, uint64_t e)
 {
-    agent_mind *mind = agent->mind;
+    agent_learner *learner = agent->learner;
     const uint32_t stream = teach ? AGENT_STREAM_ACTIONS : AGENT_STREAM_EVALUATE;
     agent->now =
         (agent_now){.teach = teach, .dice = base_random_stream(agent->options.seed, stream, e)};
-    agent->now.result.epsilon = !mind ? 1 : teach ? epsilon_at(&agent->options, e) : 0;
-    if (mind) mind->loss_sum = (double)(mind->losses = 0);
+    agent->now.result.epsilon = !learner ? 1 : teach ? epsilon_at(&agent->options, e) : 0;
+    if (learner) learner->loss_sum = (double)(learner->losses = 0);
     psi_env_begin_one(agent->env, 0, teach ? e : FIRST_EVALUATION + e, agent->observation);
 }
 
 static void end_episode(psi_agent *agent)
 {
-    const agent_mind *mind = agent->mind;
+    const agent_learner *learner = agent->learner;
     psi_agent_episode *result = &agent->now.result;
     agent->now.over = true;
-    result->loss = mind && mind->losses > 0 ? mind->loss_sum / (double)mind->losses : (double)NAN;
+    result->loss =
+        learner && learner->losses > 0 ? learner->loss_sum / (double)learner->losses : (double)NAN;
     result->seconds = base_seconds() - agent->started;
 }
 
@@ -47,14 +48,14 @@ static void end_episode(psi_agent *agent)
 static psi_status choose(psi_ctx *ctx, psi_agent *agent, int32_t *action)
 {
     psi_status status = PSI_OK;
-    const size_t n = agent->eye->space.n_actions;
+    const size_t n = agent->encoder->space.n_actions;
     const double epsilon = agent->now.result.epsilon;
     base_random *dice = &agent->now.dice;
-    if (!agent->mind || (epsilon > 0 && base_random_uniform(dice) < epsilon)) {
+    if (!agent->learner || (epsilon > 0 && base_random_uniform(dice) < epsilon)) {
         *action = (int32_t)base_random_below(dice, (uint32_t)n);
         return PSI_OK;
     }
-    TRY(agent->mind->rules->values(ctx, agent->mind, agent->row, agent->values));
+    TRY(agent->learner->rules->values(ctx, agent->learner, agent->row, agent->values));
     uint32_t equals = 1;
     *action = 0;
     for (size_t a = 1; a < n; a++) {
@@ -70,16 +71,16 @@ done:
 // From the step that led to what is seen as next.
 static psi_status learn(psi_ctx *ctx, psi_agent *agent)
 {
-    agent_mind *mind = agent->mind;
+    agent_learner *learner = agent->learner;
     agent_now *now = &agent->now;
-    if (!mind || !now->teach) return PSI_OK;
-    if (!now->acted) return mind->rules->begin(ctx, mind, agent->next);
+    if (!learner || !now->teach) return PSI_OK;
+    if (!now->acted) return learner->rules->begin(ctx, learner, agent->next);
     now->step.row = agent->row;
     now->step.next = agent->next;
-    return mind->rules->learn(ctx, mind, &now->step);
+    return learner->rules->learn(ctx, learner, &now->step);
 }
 
-// What follows a look at the observation: to learn from how it came about, and to act.
+// After the observation was encoded: to learn from how it came about, and to act.
 static psi_status take_turn(psi_ctx *ctx, psi_agent *agent)
 {
     psi_status status = PSI_OK;
@@ -111,57 +112,57 @@ done:
 
 // ---- several
 
-// Agents that play together.
-typedef struct company {
+// A batch of agents, which play together.
+typedef struct batch_of_agents {
     psi_agent *const *agents; // (n)
     size_t n;
     bool teach;
     size_t episodes;          // that each wants to have played
     size_t *played;           // (n)
     psi_agent_episode *curve; // (n, episodes) without teaching; else every agent keeps its own
-    psi_status *each;         // (n) what befell an agent alone; NULL: it befalls all
+    psi_status *each;         // (n) failures of single agents; NULL: one ends all
     psi_status (*ended)(void *user, size_t agent);
     void *user;
 
-    bool *plays;        // (n) in an episode now
-    agent_eye *eye;     // of all of them
-    agent_eye *own;     // the same, if it had to be made
-    char *observations; // (n) what those who play have before them …
-    int32_t *truth;     // (n)
-    char *rows;         // (n) … and what the eye sees of it
-} company;
+    bool *plays;            // (n) in an episode now
+    agent_encoder *encoder; // of all of them
+    agent_encoder *own;     // the same, if it had to be made
+    char *observations;     // (n) of those that play …
+    int32_t *truth;         // (n)
+    char *rows;             // (n) … and encoded
+} batch_of_agents;
 
-static bool look_alike(const psi_agent *a, const psi_agent *b)
+static bool share_encoder(const psi_agent *a, const psi_agent *b)
 {
-    return a->eye->net && a->eye->net == b->eye->net && a->eye->view == b->eye->view &&
-           a->eye->space.row_bytes == b->eye->space.row_bytes;
+    return a->encoder->net && a->encoder->net == b->encoder->net &&
+           a->encoder->view == b->encoder->view &&
+           a->encoder->space.row_bytes == b->encoder->space.row_bytes;
 }
 
-static psi_status gather(psi_ctx *ctx, company *all)
+static psi_status gather(psi_ctx *ctx, batch_of_agents *all)
 {
     psi_status status = PSI_OK;
     const psi_agent *first = all->agents[0];
     for (size_t i = 1; i < all->n; i++) {
-        if (look_alike(all->agents[i], first)) continue;
-        return FAIL(ctx, PSI_EUSAGE,
-                    "agents %zu and 0 do not look through the same network in the same way", i);
+        if (share_encoder(all->agents[i], first)) continue;
+        return FAIL(ctx, PSI_EUSAGE, "agents %zu and 0 do not share one network and view", i);
     }
     if (all->n > 1) {
-        TRY(agent_eye_new(ctx, &first->task, &first->options, all->n, &all->own));
+        TRY(agent_encoder_new(ctx, &first->task, &first->options, all->n, &all->own));
     }
-    all->eye = all->own ? all->own : first->eye;
+    all->encoder = all->own ? all->own : first->encoder;
     TRY(base_alloc_zero(ctx, all->n, sizeof *all->played, &all->played));
     TRY(base_alloc_zero(ctx, all->n, sizeof *all->plays, &all->plays));
-    TRY(base_alloc(ctx, all->n, all->eye->space.row_bytes, &all->observations));
+    TRY(base_alloc(ctx, all->n, all->encoder->space.row_bytes, &all->observations));
     TRY(base_alloc(ctx, all->n, sizeof *all->truth, &all->truth));
-    TRY(base_alloc(ctx, all->n, all->eye->row_bytes, &all->rows));
+    TRY(base_alloc(ctx, all->n, all->encoder->row_bytes, &all->rows));
 done:
     return status;
 }
 
-static void part(psi_ctx *ctx, company *all)
+static void free_batch(psi_ctx *ctx, batch_of_agents *all)
 {
-    agent_eye_free(ctx, all->own);
+    agent_encoder_free(ctx, all->own);
     base_free(ctx, all->played);
     base_free(ctx, all->plays);
     base_free(ctx, all->observations);
@@ -169,23 +170,23 @@ static void part(psi_ctx *ctx, company *all)
     base_free(ctx, all->rows);
 }
 
-static psi_status look(psi_ctx *ctx, company *all)
+static psi_status encode(psi_ctx *ctx, batch_of_agents *all)
 {
     psi_status status = PSI_OK;
-    const size_t bytes = all->eye->space.row_bytes, row_bytes = all->eye->row_bytes;
+    const size_t bytes = all->encoder->space.row_bytes, row_bytes = all->encoder->row_bytes;
     size_t n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const psi_agent *agent = all->agents[i];
-        if (!all->plays[i] || !agent->mind) continue;
+        if (!all->plays[i] || !agent->learner) continue;
         memcpy(all->observations + n * bytes, agent->observation, bytes);
-        all->truth[n++] = agent_eye_truth(agent->eye, agent->env);
+        all->truth[n++] = agent_encoder_truth(agent->encoder, agent->env);
     }
     if (n == 0) goto done;
-    TRY(agent_eye_look(ctx, all->eye, all->observations, all->truth, n, all->rows));
+    TRY(agent_encoder_encode(ctx, all->encoder, all->observations, all->truth, n, all->rows));
     n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const psi_agent *agent = all->agents[i];
-        if (!all->plays[i] || !agent->mind) continue;
+        if (!all->plays[i] || !agent->learner) continue;
         memcpy(agent->next, all->rows + n++ * row_bytes, row_bytes);
     }
 done:
@@ -193,7 +194,7 @@ done:
 }
 
 // The next episode of an agent, if it wants one.
-static psi_status begin_next(psi_ctx *ctx, company *all, size_t i)
+static psi_status begin_next(psi_ctx *ctx, batch_of_agents *all, size_t i)
 {
     psi_status status = PSI_OK;
     psi_agent *agent = all->agents[i];
@@ -209,7 +210,7 @@ done:
     return status;
 }
 
-static psi_status finish(company *all, size_t i)
+static psi_status finish(batch_of_agents *all, size_t i)
 {
     psi_agent *agent = all->agents[i];
     if (all->teach) {
@@ -221,7 +222,7 @@ static psi_status finish(company *all, size_t i)
     return all->ended ? all->ended(all->user, i) : PSI_OK;
 }
 
-static psi_status play(psi_ctx *ctx, company *all, base_progress *progress)
+static psi_status play(psi_ctx *ctx, batch_of_agents *all, base_progress *progress)
 {
     psi_status status = PSI_OK;
     uint64_t done = 0;
@@ -231,7 +232,7 @@ static psi_status play(psi_ctx *ctx, company *all, base_progress *progress)
         playing += all->plays[i];
     }
     while (playing > 0) {
-        TRY(look(ctx, all));
+        TRY(encode(ctx, all));
         playing = 0;
         for (size_t i = 0; i < all->n; i++) {
             if (!all->plays[i]) continue;
@@ -262,7 +263,7 @@ psi_status psi_agents_play(psi_ctx *ctx, psi_agent *const *agents, size_t n, siz
 {
     psi_status status = PSI_OK;
     uint64_t total = 0;
-    company all = {agents, n, .teach = true, .episodes = episodes};
+    batch_of_agents all = {agents, n, .teach = true, .episodes = episodes};
     if (n == 0) return PSI_OK;
     all.ended = ended;
     all.user = user;
@@ -276,7 +277,7 @@ psi_status psi_agents_play(psi_ctx *ctx, psi_agent *const *agents, size_t n, siz
     base_progress progress = base_progress_start(ctx, "learning", total);
     TRY(play(ctx, &all, &progress));
 done:
-    part(ctx, &all);
+    free_batch(ctx, &all);
     return status;
 }
 
@@ -284,10 +285,10 @@ psi_status psi_agents_evaluate(psi_ctx *ctx, psi_agent *const *agents, size_t n,
                                psi_agent_score *scores)
 {
     psi_status status = PSI_OK;
-    company all = {agents, n, .episodes = episodes};
+    batch_of_agents all = {agents, n, .episodes = episodes};
     if (n == 0) return PSI_OK;
     for (size_t i = 0; i < n; i++) {
-        if (agents[i]->mind) agents[i]->mind->exploit = true;
+        if (agents[i]->learner) agents[i]->learner->exploit = true;
     }
     TRY(base_alloc(ctx, episodes, n * sizeof *all.curve, &all.curve));
     TRY(gather(ctx, &all));
@@ -298,10 +299,10 @@ psi_status psi_agents_evaluate(psi_ctx *ctx, psi_agent *const *agents, size_t n,
     }
 done:
     for (size_t i = 0; i < n; i++) {
-        if (agents[i]->mind) agents[i]->mind->exploit = false;
+        if (agents[i]->learner) agents[i]->learner->exploit = false;
     }
     base_free(ctx, all.curve);
-    part(ctx, &all);
+    free_batch(ctx, &all);
     return status;
 }
 

@@ -120,13 +120,6 @@ psi_status agent_replay_save(psi_ctx *ctx, const agent_replay *replay, const cha
     return psi_arrays_save(ctx, path, arrays, ARRAYS);
 }
 
-static bool same_shape(const psi_shape *a, const psi_shape *b)
-{
-    bool same = a->rank == b->rank;
-    for (size_t d = 0; same && d < a->rank; d++) same = a->dim[d] == b->dim[d];
-    return same;
-}
-
 // A file may say anything: what is used as an index must be one.
 static bool sound(const agent_replay *replay, size_t n_actions, size_t n_states, int64_t begun,
                   const void *const read[ARRAYS])
@@ -154,7 +147,7 @@ psi_status agent_replay_load(psi_ctx *ctx, agent_replay *replay, size_t n_action
     for (size_t i = 0; i < ARRAYS; i++) {
         psi_shape shape;
         TRY(psi_array_load(ctx, path, arrays[i].name, arrays[i].dtype, &shape, &read[i]));
-        if (!same_shape(&shape, &arrays[i].shape)) {
+        if (!psi_shape_equal(&shape, &arrays[i].shape)) {
             status = FAIL(ctx, PSI_ESHAPE, "%s: %s belongs to a memory of another size", path,
                           arrays[i].name);
             goto done;

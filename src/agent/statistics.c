@@ -37,7 +37,7 @@ psi_status psi_iqm(psi_ctx *ctx, const double *numbers, size_t n, double *out)
 {
     psi_status status = PSI_OK;
     double *copy = NULL;
-    if (n == 0) return FAIL(ctx, PSI_EUSAGE, "there is no mean of no numbers");
+    if (n == 0) return FAIL(ctx, PSI_EUSAGE, "a mean needs at least one number");
     TRY(base_alloc(ctx, n, sizeof *copy, &copy));
     memcpy(copy, numbers, n * sizeof *copy);
     *out = interquartile_mean(copy, n);

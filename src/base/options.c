@@ -364,6 +364,16 @@ static json_t *value_json(const psi_option *option, const void *options)
     return json_string(psi_option_text(option, options, text));
 }
 
+enum { NAME_SIZE = 64 };
+
+// "epsilon_sf" for "epsilon-sf".
+static const char *key_of(const psi_option *option, char name[NAME_SIZE])
+{
+    snprintf(name, NAME_SIZE, "%s", option->name);
+    for (char *at = name; (at = strchr(at, '-'));) *at = '_';
+    return name;
+}
+
 psi_status base_options_json(psi_ctx *ctx, const psi_option_table *table, const void *options,
                              bool without_changing, json_t **out)
 {
@@ -371,14 +381,47 @@ psi_status base_options_json(psi_ctx *ctx, const psi_option_table *table, const 
     *out = NULL;
     for (size_t i = 0; object && i < table->n; i++) {
         const psi_option *option = &table->rows[i];
-        char name[64];
+        char name[NAME_SIZE];
         if (without_changing && (option->group & PSI_OPTION_MAY_CHANGE)) continue;
-        snprintf(name, sizeof name, "%s", option->name);
-        for (char *at = name; (at = strchr(at, '-'));) *at = '_';
+        key_of(option, name);
         if (json_object_set_new(object, name, value_json(option, options)) == 0) continue;
         json_decref(object);
         object = NULL;
     }
     *out = object;
     return base_json_made(ctx, object);
+}
+
+// A value as it would be given; NULL for one that no option takes.
+static const char *value_text(const json_t *value, char text[PSI_OPTION_TEXT_SIZE])
+{
+    switch (json_typeof(value)) {
+    case JSON_STRING: return json_string_value(value);
+    case JSON_TRUE: return "on";
+    case JSON_FALSE: return "off";
+    case JSON_INTEGER:
+        snprintf(text, PSI_OPTION_TEXT_SIZE, "%lld", (long long)json_integer_value(value));
+        return text;
+    case JSON_REAL:
+        snprintf(text, PSI_OPTION_TEXT_SIZE, "%.17g", json_real_value(value));
+        return text;
+    default: return NULL;
+    }
+}
+
+psi_status base_options_read(psi_ctx *ctx, const psi_option_table *table, const char *path,
+                             const json_t *object, void *options)
+{
+    for (size_t i = 0; i < table->n; i++) {
+        const psi_option *option = &table->rows[i];
+        char name[NAME_SIZE], text[PSI_OPTION_TEXT_SIZE], problem[BASE_OPTION_PROBLEM];
+        const json_t *value = json_object_get(object, key_of(option, name));
+        if (!value || json_is_null(value)) continue;
+        const char *given = value_text(value, text);
+        if (!given) return FAIL(ctx, PSI_EFORMAT, "%s: option '%s' has no value", path, name);
+        if (!base_option_read(option, given, options, problem)) {
+            return FAIL(ctx, PSI_EFORMAT, "%s: %s", path, problem);
+        }
+    }
+    return PSI_OK;
 }

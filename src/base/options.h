@@ -24,4 +24,9 @@ bool base_option_read(const psi_option *option, const char *text, void *options,
 psi_status base_options_json(psi_ctx *ctx, const psi_option_table *table, const void *options,
                              bool without_changing, json_t **out);
 
+// … and back: options that the object has, as base_options_json wrote them; others stay. Texts are
+// borrowed from it. PSI_EFORMAT, with the name of the file, for a value that makes no sense.
+psi_status base_options_read(psi_ctx *ctx, const psi_option_table *table, const char *path,
+                             const json_t *object, void *options);
+
 #endif

@@ -77,3 +77,10 @@ size_t psi_shape_size(const psi_shape *shape)
     for (size_t i = 0; i < shape->rank; i++) size *= shape->dim[i];
     return size;
 }
+
+bool psi_shape_equal(const psi_shape *a, const psi_shape *b)
+{
+    bool same = a->rank == b->rank;
+    for (size_t i = 0; same && i < a->rank; i++) same = a->dim[i] == b->dim[i];
+    return same;
+}

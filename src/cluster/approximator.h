@@ -6,6 +6,8 @@
 
 #include "cluster/problem.h"
 
+#include <psifold/cluster.h>
+
 // What is to be learnt: f(state, action) → distribution over classes. One sample per entry.
 typedef struct cluster_samples {
     size_t n;
@@ -16,11 +18,18 @@ typedef struct cluster_samples {
     const char *phase; // the name under which the fit tells its progress; NULL: it does not
 } cluster_samples;
 
-// A fitted function. Each kind of approximator knows what is inside.
-typedef struct cluster_fit cluster_fit;
+// A fitted function: the counts of a table, or a network (linear heads on features, or the whole of
+// it).
+typedef struct cluster_fit {
+    size_t n_actions, n_classes;
+    float *p;     // (distinct observations, n_actions, n_classes) of a table; else NULL
+    psi_net *net; // → (n_actions, n_classes); NULL for a table …
+    psi_work *work;
+} cluster_fit;
+void cluster_fit_free(psi_ctx *ctx, cluster_fit *fit); // NULL is fine
 
 typedef struct cluster_approximator {
-    const char *name; // "table", "mlp", "cnn", "resnet18"
+    psi_approximator kind; // auto: there is none
     void *self;
 
     // start (may be NULL) is an earlier fit to begin from; parent[k] is the class of it that class
@@ -31,14 +40,35 @@ typedef struct cluster_approximator {
     // p (n, n_actions, n_classes): the probability of every class.
     psi_status (*predict)(void *self, psi_ctx *ctx, const cluster_fit *fit, const uint64_t *rows,
                           size_t n, float *p);
-    void (*fit_free)(void *self, psi_ctx *ctx, cluster_fit *fit);
-    // A fit in a file and back, to start another from; NULL where no fit starts from another.
-    // Loading is PSI_EDATA unless the fit has these actions and classes.
-    psi_status (*fit_save)(void *self, psi_ctx *ctx, const cluster_fit *fit, const char *path);
-    psi_status (*fit_load)(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
-                           size_t n_classes, cluster_fit **out);
+    // A fit from the file that cluster_fit_save wrote. PSI_EDATA unless it has these actions and
+    // classes. NULL for a table, whose fits start from nothing.
+    psi_status (*load)(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
+                       size_t n_classes, cluster_fit **out);
     void (*free)(void *self, psi_ctx *ctx);
+
+    const struct feature_cache *features; // that heads are fitted on: borrowed; NULL: no heads
+    const psi_net *const *trained; // the whole network that was trained last, or NULL; itself NULL
+                                   // where there are no whole networks
 } cluster_approximator;
+void cluster_approximator_free(psi_ctx *ctx, cluster_approximator *approximator);
+
+// The network of a fit, in a file; PSI_EUSAGE for a table's.
+psi_status cluster_fit_save(psi_ctx *ctx, const cluster_fit *fit, const char *path);
+
+// Whether it generalises: a network, not a table, nor none at all.
+static inline bool cluster_is_network(const cluster_approximator *approximator)
+{
+    return approximator->kind != PSI_APPROXIMATOR_TABLE &&
+           approximator->kind != PSI_APPROXIMATOR_AUTO;
+}
+
+// The approximator that a network of this kind is.
+static inline psi_approximator cluster_kind_of(psi_net_kind kind)
+{
+    return kind == PSI_NET_MLP   ? PSI_APPROXIMATOR_MLP
+           : kind == PSI_NET_CNN ? PSI_APPROXIMATOR_CNN
+                                 : PSI_APPROXIMATOR_RESNET18;
+}
 
 // Counts per distinct observation: exact where observations repeat. PSI_ELIMIT if there are more
 // than max_distinct of them.

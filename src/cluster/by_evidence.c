@@ -63,6 +63,7 @@ static psi_status draw(refining *run, psi_draws *out)
         const uint64_t row = run->problem->row[t];
         const size_t family = 2 * (size_t)data->actions[t];
         const int32_t next = run->known[row + 1];
+        if (run->looks->leaf[row] < 0) continue;
         if (next >= 0) {
             run->node[n] = (uint32_t)run->looks->leaf[row];
             run->outcome[n] = (uint32_t)(family * wide + (size_t)next);
@@ -106,8 +107,9 @@ static void spread(refining *run, const psi_grouping *grouping)
     const int32_t first = problem->has_terminal ? 1 : 0;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
-        const int32_t leaf = run->looks->leaf[row], group = grouping->group[leaf];
-        const float margin = grouping->margin[leaf];
+        const int32_t leaf = run->looks->leaf[row];
+        const int32_t group = leaf < 0 ? -1 : grouping->group[leaf];
+        const float margin = leaf < 0 ? 0.0f : grouping->margin[leaf];
         found->labels[row] = group < 0 ? -1 : group + first;
         found->confidence[row] = group < 0 ? 0.0f : 1.0f / (1.0f + expf(-margin));
         run->known[row] = group >= 0 && ((double)margin >= CLEAR || run->looks->forest.looks)
@@ -245,15 +247,15 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
     for (size_t row = 0; row < n; row++) {
         int32_t *label = *index + row * LOOKS_LABELS;
         float *share = *likelihood + row * LOOKS_LABELS;
-        size_t said = 0;
+        size_t votes = 0;
         if (run->looks->leaf[row] >= 0) {
-            said = cluster_looks_vote(run->looks, run->found->labels, row, label, share);
+            votes = cluster_looks_vote(run->looks, run->found->labels, row, label, share);
         } else if (run->found->labels[row] >= 0) {
-            label[said] = run->found->labels[row];
-            share[said++] = 1.0f;
+            label[votes] = run->found->labels[row];
+            share[votes++] = 1.0f;
         }
-        for (size_t i = 0; i < said; i++) share[i] = logf(share[i]);
-        for (size_t i = said; i < LOOKS_LABELS; i++) label[i] = -1, share[i] = 0.0f;
+        for (size_t i = 0; i < votes; i++) share[i] = logf(share[i]);
+        for (size_t i = votes; i < LOOKS_LABELS; i++) label[i] = -1, share[i] = 0.0f;
     }
     *out = (psi_emissions){.per_row = LOOKS_LABELS,
                            .index = *index,

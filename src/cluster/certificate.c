@@ -157,7 +157,7 @@ static void labels_of_part(const cluster_problem *problem, const int32_t *labels
     }
 }
 
-psi_status cluster_certify(psi_ctx *ctx, const cluster_problem *problem, psi_clustering *result)
+psi_status cluster_certify(psi_ctx *ctx, const cluster_problem *problem, psi_run *result)
 {
     psi_status status = PSI_OK;
     int32_t *part = NULL;

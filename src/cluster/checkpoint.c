@@ -9,24 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// The whole numbers of a state, in the order in which state.npz holds them, and the others.
-enum {
-    ROUND,
-    HIDDEN_ROUNDS,
-    STABLE,
-    STEPS,
-    FIRST_STEP,
-    LATENT,
-    CONVERGED,
-    UNDER_WAY,
-    FITS,
-    BEST_LATENT, // 0: no round has ended
-    BEST_CLUSTER,
-    BEST_HOT,
-    BEST_CONVERGED,
-    COUNTERS
-};
-enum { BEST_MEAN, BEST_LARGEST, BEST_HIDDEN, BEST_SMOOTHED, NUMBERS };
+// The whole numbers of a state, in the order in which state.npz holds them.
+enum { STEPS, LATENT, CONVERGED, FITS, COUNTERS };
 enum { FIELDS = 9, MOST_STEPS = 1 << 20 }; // FIELDS of a step, a row of "steps"
 
 static void step_to_row(const psi_cluster_step *step, double row[FIELDS])
@@ -50,12 +34,13 @@ static psi_cluster_step step_from_row(const double row[FIELDS])
                               .seconds = row[8]};
 }
 
-static psi_status numbered(const psi_run *run, bool result, const char *format, size_t number,
-                           char **out)
+static psi_status numbered(const psi_run_folder *folder, bool result, const char *format,
+                           size_t number, char **out)
 {
     char name[48];
     snprintf(name, sizeof name, format, number);
-    return result ? cluster_folder_result(run, name, out) : cluster_folder_path(run, name, out);
+    return result ? cluster_folder_result(folder, name, out)
+                  : cluster_folder_path(folder, name, out);
 }
 
 // ---- out --------------------------------------------------------------------------------------
@@ -65,156 +50,128 @@ static void passes_to_array(const cluster_phases *phases, int64_t passes[PHASES]
     for (size_t i = 0; i < PHASES; i++) passes[i] = (int64_t)phases->passes[i];
 }
 
-psi_status cluster_checkpoint_labels(psi_run *run, size_t number, size_t n, const int32_t *labels)
+psi_status cluster_checkpoint_labels(psi_run_folder *folder, size_t number, size_t n,
+                                     const int32_t *labels)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     const psi_array array = {"labels", PSI_INT32, {1, {n}}, labels};
-    TRY(numbered(run, true, "clusters-%02zu.npy", number, &path));
-    TRY(psi_arrays_save(run->ctx, path, &array, 1));
+    TRY(numbered(folder, true, "clusters-%02zu.npy", number, &path));
+    TRY(psi_arrays_save(folder->ctx, path, &array, 1));
 done:
-    base_free(run->ctx, path);
+    base_free(folder->ctx, path);
     return status;
 }
 
-psi_status cluster_checkpoint_save_phases(psi_run *run, const cluster_phases *phases)
+psi_status cluster_checkpoint_save_phases(psi_run_folder *folder, const cluster_phases *phases)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     int64_t passes[PHASES];
-    const double spent = psi_run_seconds(run);
+    const double spent = cluster_folder_seconds(folder);
     passes_to_array(phases, passes);
     const psi_array arrays[] = {{"seconds", PSI_FLOAT64, {1, {PHASES}}, phases->seconds},
                                 {"passes", PSI_INT64, {1, {PHASES}}, passes},
                                 {"spent", PSI_FLOAT64, {1, {1}}, &spent}};
-    TRY(cluster_folder_path(run, "phases.npz", &path));
-    TRY(psi_arrays_save(run->ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
+    TRY(cluster_folder_path(folder, "phases.npz", &path));
+    TRY(psi_arrays_save(folder->ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
 done:
-    base_free(run->ctx, path);
+    base_free(folder->ctx, path);
     return status;
 }
 
-static psi_status save_state(psi_run *run, const cluster_problem *problem, const run_state *state)
+static psi_status save_state(psi_run_folder *folder, const run_state *state)
 {
     psi_status status = PSI_OK;
     const refinement *at = &state->refinement;
-    const round_result *best = &state->best;
     char *path = NULL;
     double *steps = NULL;
-    const int64_t counters[COUNTERS] = {
-        [ROUND] = (int64_t)state->round,
-        [HIDDEN_ROUNDS] = (int64_t)state->hidden_rounds,
-        [STABLE] = state->stable,
-        [STEPS] = (int64_t)at->n_steps,
-        [FIRST_STEP] = (int64_t)at->first_step,
-        [LATENT] = (int64_t)at->n_latent,
-        [CONVERGED] = at->converged,
-        [UNDER_WAY] = at->under_way,
-        [FITS] = (int64_t)at->fits,
-        [BEST_LATENT] = best->labels ? (int64_t)best->n_latent : 0,
-        [BEST_CLUSTER] = best->test.cluster,
-        [BEST_HOT] = best->test.hot,
-        [BEST_CONVERGED] = best->converged,
-    };
-    const double numbers[NUMBERS] = {[BEST_MEAN] = best->test.mean,
-                                     [BEST_LARGEST] = best->test.largest,
-                                     [BEST_HIDDEN] = best->test.hidden,
-                                     [BEST_SMOOTHED] = best->smoothed};
+    const int64_t counters[COUNTERS] = {[STEPS] = (int64_t)at->n_steps,
+                                        [LATENT] = (int64_t)at->n_latent,
+                                        [CONVERGED] = at->converged,
+                                        [FITS] = (int64_t)at->fits};
     int64_t passes[PHASES];
     passes_to_array(&state->phases, passes);
-    TRY(cluster_checkpoint_save_phases(run, &state->phases));
-    TRY(base_alloc(run->ctx, at->n_steps, FIELDS * sizeof *steps, &steps));
+    TRY(cluster_checkpoint_save_phases(folder, &state->phases));
+    TRY(base_alloc(folder->ctx, at->n_steps, FIELDS * sizeof *steps, &steps));
     for (size_t i = 0; i < at->n_steps; i++) step_to_row(&at->steps[i], steps + i * FIELDS);
     const psi_array arrays[] = {{"counters", PSI_INT64, {1, {COUNTERS}}, counters},
-                                {"numbers", PSI_FLOAT64, {1, {NUMBERS}}, numbers},
                                 {"steps", PSI_FLOAT64, {2, {at->n_steps, FIELDS}}, steps},
                                 {"parent", PSI_INT32, {1, {at->n_latent}}, at->parent},
-                                {"passes", PSI_INT64, {1, {PHASES}}, passes},
-                                {"best", PSI_INT32, {1, {problem->n_rows}}, best->labels}};
-    TRY(cluster_folder_path(run, "state.npz", &path));
-    TRY(psi_arrays_save(run->ctx, path, arrays, best->labels ? 6 : 5));
+                                {"passes", PSI_INT64, {1, {PHASES}}, passes}};
+    TRY(cluster_folder_path(folder, "state.npz", &path));
+    TRY(psi_arrays_save(folder->ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
 done:
-    base_free(run->ctx, steps);
-    base_free(run->ctx, path);
+    base_free(folder->ctx, steps);
+    base_free(folder->ctx, path);
     return status;
 }
 
-static psi_status save_array(const psi_run *run, const char *path, const psi_array *array)
+static psi_status save_array(const psi_run_folder *folder, const char *path, const psi_array *array)
 {
-    return psi_arrays_save(run->ctx, path, array, 1);
+    return psi_arrays_save(folder->ctx, path, array, 1);
 }
 
-psi_status cluster_checkpoint_refinement(psi_run *run, const cluster_problem *problem,
-                                         const cluster_approximator *approximator,
+psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_problem *problem,
                                          const run_state *state)
 {
     psi_status status = PSI_OK;
     const refinement *at = &state->refinement;
     const size_t actions = problem->data->n_actions;
     char *labels = NULL, *rewards = NULL, *next = NULL, *before = NULL;
-    TRY(numbered(run, true, "clusters-%02zu.npy", at->n_steps, &labels));
-    TRY(save_array(run, labels,
+    TRY(numbered(folder, true, "clusters-%02zu.npy", at->n_steps, &labels));
+    TRY(save_array(folder, labels,
                    &(psi_array){"labels", PSI_INT32, {1, {problem->n_rows}}, at->labels}));
     if (at->n_steps == 1) {
-        TRY(cluster_folder_path(run, "rewards.npy", &rewards));
+        TRY(cluster_folder_path(folder, "rewards.npy", &rewards));
         TRY(save_array(
-            run, rewards,
+            folder, rewards,
             &(psi_array){"rewards", PSI_FLOAT32, {2, {problem->n_states, actions}}, at->rewards}));
     }
-    TRY(numbered(run, false, "next-%02zu.safetensors", at->n_steps, &next));
-    TRY(numbered(run, false, "next-%02zu.safetensors", at->n_steps - 1, &before));
-    if (approximator->fit_save && at->next) {
-        TRY(approximator->fit_save(approximator->self, run->ctx, at->next, next));
-    }
-    TRY(save_state(run, problem, state));
+    TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps, &next));
+    TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps - 1, &before));
+    if (at->next && at->next->net) TRY(cluster_fit_save(folder->ctx, at->next, next));
+    TRY(save_state(folder, state));
     base_remove(before);
 done:
-    base_free(run->ctx, before);
-    base_free(run->ctx, next);
-    base_free(run->ctx, rewards);
-    base_free(run->ctx, labels);
+    base_free(folder->ctx, before);
+    base_free(folder->ctx, next);
+    base_free(folder->ctx, rewards);
+    base_free(folder->ctx, labels);
     return status;
 }
 
-psi_status cluster_checkpoint_round(psi_run *run, const cluster_problem *problem,
-                                    const run_state *state)
-{
-    return save_state(run, problem, state);
-}
-
-psi_status cluster_checkpoint_save_trunk(psi_run *run, const psi_net *trunk)
+psi_status cluster_checkpoint_save_trunk(psi_run_folder *folder, const psi_net *trunk)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
-    TRY(cluster_folder_result(run, "trunk.safetensors", &path));
-    TRY(psi_net_save(run->ctx, trunk, path));
+    TRY(cluster_folder_result(folder, "trunk.safetensors", &path));
+    TRY(psi_net_save(folder->ctx, trunk, path));
 done:
-    base_free(run->ctx, path);
+    base_free(folder->ctx, path);
     return status;
 }
 
 // ---- in ---------------------------------------------------------------------------------------
 
-static psi_status damaged(const psi_run *run, const char *what)
+static psi_status damaged(const psi_run_folder *folder, const char *what)
 {
-    return FAIL(run->ctx, PSI_EFORMAT,
-                "%s: %s; the checkpoint is damaged, and --replace starts anew", run->checkpoint,
+    return FAIL(folder->ctx, PSI_EFORMAT,
+                "%s: %s; the checkpoint is damaged, and --replace starts anew", folder->checkpoint,
                 what);
 }
 
 // An array of exactly this shape.
-static psi_status load_array(const psi_run *run, const char *path, const char *name,
+static psi_status load_array(const psi_run_folder *folder, const char *path, const char *name,
                              psi_dtype dtype, const psi_shape *expected, void *out)
 {
     psi_status status = PSI_OK;
     psi_shape shape;
     void *data = NULL;
-    TRY(psi_array_load(run->ctx, path, name, dtype, &shape, &data));
-    bool same = shape.rank == expected->rank;
-    for (size_t i = 0; same && i < shape.rank; i++) same = shape.dim[i] == expected->dim[i];
-    if (!same) {
-        psi_array_free(run->ctx, data);
-        return damaged(run, "an array does not have the shape that it must have");
+    TRY(psi_array_load(folder->ctx, path, name, dtype, &shape, &data));
+    if (!psi_shape_equal(&shape, expected)) {
+        psi_array_free(folder->ctx, data);
+        return damaged(folder, "an array has the wrong shape");
     }
     *(void **)out = data;
 done:
@@ -229,17 +186,17 @@ static bool within(const int32_t *values, size_t n, int32_t least, size_t below)
     return true;
 }
 
-static psi_status load_passes(const psi_run *run, const char *path, uint64_t out[PHASES])
+static psi_status load_passes(const psi_run_folder *folder, const char *path, uint64_t out[PHASES])
 {
     psi_status status = PSI_OK;
     int64_t *passes = NULL;
-    TRY(load_array(run, path, "passes", PSI_INT64, &(psi_shape){1, {PHASES}}, &passes));
+    TRY(load_array(folder, path, "passes", PSI_INT64, &(psi_shape){1, {PHASES}}, &passes));
     for (size_t i = 0; i < PHASES && status == PSI_OK; i++) {
-        if (passes[i] < 0) status = damaged(run, "a phase has a negative number of passes");
+        if (passes[i] < 0) status = damaged(folder, "a phase has a negative number of passes");
         out[i] = (uint64_t)passes[i];
     }
 done:
-    psi_array_free(run->ctx, passes);
+    psi_array_free(folder->ctx, passes);
     return status;
 }
 
@@ -251,110 +208,76 @@ static bool are_seconds(const double *values, size_t n)
     return true;
 }
 
-psi_status cluster_checkpoint_load_phases(psi_run *run, cluster_phases *phases)
+psi_status cluster_checkpoint_load_phases(psi_run_folder *folder, cluster_phases *phases)
 {
     psi_status status = PSI_OK;
     char *path = NULL, *trunk = NULL;
     double *seconds = NULL, *spent = NULL;
     uint64_t passes[PHASES];
-    if (!run->resumed) return PSI_OK;
-    TRY(cluster_folder_path(run, "phases.npz", &path));
-    TRY(cluster_folder_result(run, "trunk.safetensors", &trunk));
+    if (!folder->resumed) return PSI_OK;
+    TRY(cluster_folder_path(folder, "phases.npz", &path));
+    TRY(cluster_folder_result(folder, "trunk.safetensors", &trunk));
     if (access(path, F_OK) != 0) goto done;
-    TRY(load_array(run, path, "seconds", PSI_FLOAT64, &(psi_shape){1, {PHASES}}, &seconds));
-    TRY(load_array(run, path, "spent", PSI_FLOAT64, &(psi_shape){1, {1}}, &spent));
-    TRY(load_passes(run, path, passes));
+    TRY(load_array(folder, path, "seconds", PSI_FLOAT64, &(psi_shape){1, {PHASES}}, &seconds));
+    TRY(load_array(folder, path, "spent", PSI_FLOAT64, &(psi_shape){1, {1}}, &spent));
+    TRY(load_passes(folder, path, passes));
     if (!are_seconds(seconds, PHASES) || !are_seconds(spent, 1)) {
-        status = damaged(run, "phases.npz holds times that are none");
+        status = damaged(folder, "phases.npz holds invalid times");
         goto done;
     }
-    run->spent = spent[0];
+    folder->spent = spent[0];
     for (size_t i = 0; i < PHASES; i++) phases->seconds[i] += seconds[i];
     if (access(trunk, F_OK) == 0) phases->passes[PHASE_LEARNING] = passes[PHASE_LEARNING];
 done:
-    psi_array_free(run->ctx, spent);
-    psi_array_free(run->ctx, seconds);
-    base_free(run->ctx, trunk);
-    base_free(run->ctx, path);
+    psi_array_free(folder->ctx, spent);
+    psi_array_free(folder->ctx, seconds);
+    base_free(folder->ctx, trunk);
+    base_free(folder->ctx, path);
     return status;
 }
 
 static bool counters_make_sense(const int64_t *counters, size_t max_latent)
 {
     const int64_t most = (int64_t)base_min(max_latent + 1, INT32_MAX);
-    for (size_t i = 0; i < COUNTERS; i++) {
-        if (counters[i] < (i == BEST_CLUSTER ? -1 : 0)) return false;
-    }
-    static const int flags[] = {STABLE, CONVERGED, UNDER_WAY, BEST_HOT, BEST_CONVERGED};
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (counters[flags[i]] > 1) return false;
-    }
-    return counters[STEPS] >= 1 && counters[STEPS] <= MOST_STEPS &&
-           counters[FIRST_STEP] <= counters[STEPS] && counters[ROUND] <= MOST_STEPS &&
-           counters[HIDDEN_ROUNDS] <= 2 * counters[ROUND] && counters[LATENT] >= 1 &&
-           counters[LATENT] <= most && counters[BEST_LATENT] <= most &&
-           counters[BEST_CLUSTER] < (counters[BEST_LATENT] > 0 ? counters[BEST_LATENT] : 1) &&
-           (counters[BEST_LATENT] > 0) == (counters[ROUND] > 0) &&
-           (counters[ROUND] > 0 || counters[UNDER_WAY] == 1);
-}
-
-static psi_status load_best(psi_run *run, const char *path, const cluster_problem *problem,
-                            const int64_t *counters, const double *numbers, round_result *best)
-{
-    psi_status status = PSI_OK;
-    if (counters[BEST_LATENT] == 0) return PSI_OK;
-    best->n_latent = (size_t)counters[BEST_LATENT];
-    best->converged = counters[BEST_CONVERGED] != 0;
-    best->smoothed = numbers[BEST_SMOOTHED];
-    best->test = (split_test){.mean = numbers[BEST_MEAN],
-                              .largest = numbers[BEST_LARGEST],
-                              .hidden = numbers[BEST_HIDDEN],
-                              .cluster = (int32_t)counters[BEST_CLUSTER],
-                              .hot = counters[BEST_HOT] != 0};
-    TRY(load_array(run, path, "best", PSI_INT32, &(psi_shape){1, {problem->n_rows}},
-                   &best->labels));
-    if (!within(best->labels, problem->n_rows, -1, best->n_latent)) {
-        status = damaged(run, "a label is not that of a latent state");
-    }
-done:
-    return status;
+    return counters[STEPS] >= 1 && counters[STEPS] <= MOST_STEPS && counters[LATENT] >= 1 &&
+           counters[LATENT] <= most && counters[CONVERGED] >= 0 && counters[CONVERGED] <= 1 &&
+           counters[FITS] >= 0;
 }
 
 // The refinement's own files: labels, predicted rewards, heads.
-static psi_status load_refinement(psi_run *run, const cluster_problem *problem,
+static psi_status load_refinement(psi_run_folder *folder, const cluster_problem *problem,
                                   const cluster_approximator *approximator, refinement *at)
 {
     psi_status status = PSI_OK;
     const size_t n = problem->n_rows, actions = problem->data->n_actions;
     const size_t classes = at->n_steps > 1 ? at->steps[at->n_steps - 2].clusters : at->n_latent;
     char *labels = NULL, *rewards = NULL, *next = NULL;
-    TRY(numbered(run, true, "clusters-%02zu.npy", at->n_steps, &labels));
-    TRY(load_array(run, labels, NULL, PSI_INT32, &(psi_shape){1, {n}}, &at->labels));
-    TRY(cluster_folder_path(run, "rewards.npy", &rewards));
-    TRY(load_array(run, rewards, NULL, PSI_FLOAT32, &(psi_shape){2, {problem->n_states, actions}},
-                   &at->rewards));
+    TRY(numbered(folder, true, "clusters-%02zu.npy", at->n_steps, &labels));
+    TRY(load_array(folder, labels, NULL, PSI_INT32, &(psi_shape){1, {n}}, &at->labels));
+    TRY(cluster_folder_path(folder, "rewards.npy", &rewards));
+    TRY(load_array(folder, rewards, NULL, PSI_FLOAT32,
+                   &(psi_shape){2, {problem->n_states, actions}}, &at->rewards));
     if (!within(at->labels, n, -1, at->n_latent)) {
-        status = damaged(run, "a label is not that of a latent state");
+        status = damaged(folder, "a label is out of range");
         goto done;
     }
     // classes of the heads that each cluster comes from
     if (!within(at->parent, at->n_latent, -1, classes)) {
-        status = damaged(run, "a cluster comes from one that was not there");
+        status = damaged(folder, "a cluster has a parent that does not exist");
         goto done;
     }
-    if (approximator->fit_load && at->n_steps > 1) {
-        TRY(numbered(run, false, "next-%02zu.safetensors", at->n_steps, &next));
-        TRY(approximator->fit_load(approximator->self, run->ctx, next, actions, classes,
-                                   &at->next));
+    if (approximator->load && at->n_steps > 1) {
+        TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps, &next));
+        TRY(approximator->load(approximator->self, folder->ctx, next, actions, classes, &at->next));
     }
 done:
-    base_free(run->ctx, next);
-    base_free(run->ctx, rewards);
-    base_free(run->ctx, labels);
+    base_free(folder->ctx, next);
+    base_free(folder->ctx, rewards);
+    base_free(folder->ctx, labels);
     return status;
 }
 
-static psi_status load_steps(psi_run *run, const char *path, const int64_t *counters,
+static psi_status load_steps(psi_run_folder *folder, const char *path, const int64_t *counters,
                              size_t max_latent, size_t n_states, refinement *at)
 {
     psi_status status = PSI_OK;
@@ -362,83 +285,74 @@ static psi_status load_steps(psi_run *run, const char *path, const int64_t *coun
     int32_t *parent = NULL;
     const size_t n = (size_t)counters[STEPS];
     at->n_latent = (size_t)counters[LATENT];
-    at->first_step = (size_t)counters[FIRST_STEP];
     at->converged = counters[CONVERGED] != 0;
-    at->under_way = counters[UNDER_WAY] != 0;
     at->fits = (uint64_t)counters[FITS];
-    TRY(load_array(run, path, "steps", PSI_FLOAT64, &(psi_shape){2, {n, FIELDS}}, &rows));
-    TRY(load_array(run, path, "parent", PSI_INT32, &(psi_shape){1, {at->n_latent}}, &parent));
-    TRY(base_alloc(run->ctx, n, sizeof *at->steps, &at->steps));
-    TRY(base_alloc_zero(run->ctx, max_latent + 2, sizeof *at->parent, &at->parent));
+    TRY(load_array(folder, path, "steps", PSI_FLOAT64, &(psi_shape){2, {n, FIELDS}}, &rows));
+    TRY(load_array(folder, path, "parent", PSI_INT32, &(psi_shape){1, {at->n_latent}}, &parent));
+    TRY(base_alloc(folder->ctx, n, sizeof *at->steps, &at->steps));
+    TRY(base_alloc_zero(folder->ctx, max_latent + 2, sizeof *at->parent, &at->parent));
     memcpy(at->parent, parent, at->n_latent * sizeof *parent);
     for (size_t i = 0; i < n; i++) {
         const double clusters = rows[i * FIELDS], looked_at = rows[i * FIELDS + 1];
         if (!(clusters >= 1.0 && clusters <= (double)(max_latent + 1))) {
-            status = damaged(run, "a refinement does not have a number of clusters");
+            status = damaged(folder, "a refinement does not have a number of clusters");
             goto done;
         }
         if (!(looked_at >= 0.0 && looked_at <= (double)n_states)) {
-            status = damaged(run, "a refinement looked at more states than there are");
+            status = damaged(folder, "a refinement looked at more states than there are");
             goto done;
         }
         at->steps[i] = step_from_row(rows + i * FIELDS);
     }
     at->n_steps = n;
     if (at->steps[n - 1].clusters != at->n_latent) {
-        status = damaged(run, "the last refinement has another number of clusters");
+        status = damaged(folder, "the last refinement has another number of clusters");
     }
 done:
-    psi_array_free(run->ctx, parent);
-    psi_array_free(run->ctx, rows);
+    psi_array_free(folder->ctx, parent);
+    psi_array_free(folder->ctx, rows);
     return status;
 }
 
-bool cluster_checkpoint_exists(const psi_run *run)
+bool cluster_checkpoint_exists(const psi_run_folder *folder)
 {
     char path[4096];
-    const int length = snprintf(path, sizeof path, "%s/state.npz", run->checkpoint);
-    return run->resumed && length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+    const int length = snprintf(path, sizeof path, "%s/state.npz", folder->checkpoint);
+    return folder->resumed && length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
 }
 
-psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
+psi_status cluster_checkpoint_load(psi_run_folder *folder, const cluster_problem *problem,
                                    const cluster_approximator *approximator, size_t max_latent,
                                    run_state *state)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     int64_t *counters = NULL;
-    double *numbers = NULL;
-    if (!cluster_checkpoint_exists(run)) return PSI_OK;
-    TRY(cluster_folder_path(run, "state.npz", &path));
-    TRY(load_array(run, path, "counters", PSI_INT64, &(psi_shape){1, {COUNTERS}}, &counters));
-    TRY(load_array(run, path, "numbers", PSI_FLOAT64, &(psi_shape){1, {NUMBERS}}, &numbers));
+    if (!cluster_checkpoint_exists(folder)) return PSI_OK;
+    TRY(cluster_folder_path(folder, "state.npz", &path));
+    TRY(load_array(folder, path, "counters", PSI_INT64, &(psi_shape){1, {COUNTERS}}, &counters));
     if (!counters_make_sense(counters, max_latent)) {
-        status = damaged(run, "state.npz makes no sense");
+        status = damaged(folder, "state.npz makes no sense");
         goto done;
     }
-    state->round = (size_t)counters[ROUND];
-    state->hidden_rounds = (size_t)counters[HIDDEN_ROUNDS];
-    state->stable = counters[STABLE] != 0;
-    TRY(load_passes(run, path, state->phases.passes));
-    TRY(load_steps(run, path, counters, max_latent, problem->n_states, &state->refinement));
-    TRY(load_refinement(run, problem, approximator, &state->refinement));
-    TRY(load_best(run, path, problem, counters, numbers, &state->best));
+    TRY(load_passes(folder, path, state->phases.passes));
+    TRY(load_steps(folder, path, counters, max_latent, problem->n_states, &state->refinement));
+    TRY(load_refinement(folder, problem, approximator, &state->refinement));
 done:
-    psi_array_free(run->ctx, numbers);
-    psi_array_free(run->ctx, counters);
-    base_free(run->ctx, path);
+    psi_array_free(folder->ctx, counters);
+    base_free(folder->ctx, path);
     return status;
 }
 
-psi_status cluster_checkpoint_load_trunk(psi_run *run, psi_net **out)
+psi_status cluster_checkpoint_load_trunk(psi_run_folder *folder, psi_net **out)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     *out = NULL;
-    if (!run->resumed) return PSI_OK;
-    TRY(cluster_folder_result(run, "trunk.safetensors", &path));
-    if (access(path, F_OK) == 0) TRY(psi_net_load(run->ctx, path, out));
+    if (!folder->resumed) return PSI_OK;
+    TRY(cluster_folder_result(folder, "trunk.safetensors", &path));
+    if (access(path, F_OK) == 0) TRY(psi_net_load(folder->ctx, path, out));
 done:
-    base_free(run->ctx, path);
+    base_free(folder->ctx, path);
     return status;
 }

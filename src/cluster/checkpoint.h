@@ -1,10 +1,9 @@
-// What a run has to remember between two refinements, and how it survives in the run folder. All
-// else follows from it: random streams are named by seed, purpose, round and refinement, and
-// features are computed again from the trunk.
+// How the state of a run (state.h) survives in the run folder. All else follows from it: random
+// streams are named by seed, purpose and refinement, and features are computed again from
+// the trunk.
 //
-//   checkpoint/state.npz                    the numbers of run_state; replaced in one step, and
-//   what
-//                                           counts: other files are there before it speaks of them
+//   checkpoint/state.npz                    the numbers of run_state; replaced in one step,
+//                                           after the other files that it speaks of
 //   checkpoint/phases.npz                   seconds so far; passes, of which those of the trunk
 //                                           count as long as there is no state.npz
 //   checkpoint/rewards.npy                  (n_states, A) what the reward refinement predicted
@@ -15,56 +14,31 @@
 #define PSI_CLUSTER_CHECKPOINT_H
 
 #include "cluster/folder.h"
-#include "cluster/judge.h"
-#include "cluster/phases.h"
-#include "cluster/refine.h"
+#include "cluster/state.h"
 
-// What a round has found.
-typedef struct round_result {
-    int32_t *labels; // (n_rows)
-    size_t n_latent;
-    split_test test;
-    bool misfit;     // states that were in no cluster fit nowhere: one is too rare for the filter
-    double smoothed; // share of the states whose label was changed
-    bool converged;
-} round_result;
-
-typedef struct run_state {
-    size_t round;         // the one under way, from 0
-    size_t hidden_rounds; // those before it that hid something, twice if it was rare: each halves
-                          // the filter
-    bool stable;           // a second round found the same latent states
-    refinement refinement; // as refined, not polished
-    round_result best;     // of the rounds that have ended; labels are NULL before
-    cluster_phases phases; // up to date whenever the state is kept
-} run_state;
-
-// After a refinement, or after a round.
-psi_status cluster_checkpoint_refinement(psi_run *run, const cluster_problem *problem,
-                                         const cluster_approximator *approximator,
+psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_problem *problem,
                                          const run_state *state);
-psi_status cluster_checkpoint_round(psi_run *run, const cluster_problem *problem,
-                                    const run_state *state);
 
 // The state as it was kept; untouched if nothing was. Every file is hostile input: PSI_EFORMAT or
 // PSI_EDATA with its name. Passes are those that were kept: what this process has repeated to get
 // here, the features, is among them.
-psi_status cluster_checkpoint_load(psi_run *run, const cluster_problem *problem,
+psi_status cluster_checkpoint_load(psi_run_folder *folder, const cluster_problem *problem,
                                    const cluster_approximator *approximator, size_t max_latent,
                                    run_state *state);
 
 // Phases as far as they are up to date, and back: seconds, and the passes of a trunk that was kept.
-psi_status cluster_checkpoint_save_phases(psi_run *run, const cluster_phases *phases);
-psi_status cluster_checkpoint_load_phases(psi_run *run, cluster_phases *phases);
+psi_status cluster_checkpoint_save_phases(psi_run_folder *folder, const cluster_phases *phases);
+psi_status cluster_checkpoint_load_phases(psi_run_folder *folder, cluster_phases *phases);
 
 // The labels of a refinement (from 1) as a file of the result.
-psi_status cluster_checkpoint_labels(psi_run *run, size_t number, size_t n, const int32_t *labels);
+psi_status cluster_checkpoint_labels(psi_run_folder *folder, size_t number, size_t n,
+                                     const int32_t *labels);
 
 // Whether a refinement was kept that can be gone on from.
-bool cluster_checkpoint_exists(const psi_run *run);
+bool cluster_checkpoint_exists(const psi_run_folder *folder);
 
 // The trunk: kept once it is fitted; *out is NULL as long as there is none.
-psi_status cluster_checkpoint_save_trunk(psi_run *run, const psi_net *trunk);
-psi_status cluster_checkpoint_load_trunk(psi_run *run, psi_net **out);
+psi_status cluster_checkpoint_save_trunk(psi_run_folder *folder, const psi_net *trunk);
+psi_status cluster_checkpoint_load_trunk(psi_run_folder *folder, psi_net **out);
 
 #endif

@@ -56,8 +56,7 @@ static psi_status check_file(psi_ctx *ctx, const char *folder, const char *name,
     TRY(base_join(ctx, folder, name, &path));
     TRY(hash_file(ctx, path, digits));
     if (!json_is_string(expected) || strcmp(json_string_value(expected), digits) != 0) {
-        status = FAIL(ctx, PSI_EFORMAT,
-                      "%s is not as the run has left it: it was damaged or changed since", path);
+        status = FAIL(ctx, PSI_EFORMAT, "%s was damaged or changed after the run", path);
     }
 done:
     base_free(ctx, path);
@@ -75,7 +74,7 @@ psi_status cluster_checksums_check(psi_ctx *ctx, const char *folder, const json_
     json_object_foreach((json_t *)sums, name, expected)
     {
         if (strchr(name, '/'))
-            TRY(FAIL(ctx, PSI_EFORMAT, "%s: '%s' is no file of a run", folder, name));
+            TRY(FAIL(ctx, PSI_EFORMAT, "%s: '%s' cannot be a file of a run", folder, name));
         TRY(check_file(ctx, folder, name, expected));
         ++*n;
     }

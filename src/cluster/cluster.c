@@ -6,6 +6,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "cluster/certificate.h"
+#include "cluster/known.h"
 #include "cluster/options.h"
 #include "cluster/representation.h"
 #include "cluster/run.h"
@@ -28,33 +29,34 @@ void cluster_set_deadline(clustering_run *run, double share)
     base_set_deadline(run->ctx, never ? 0.0 : run->began + share * budget);
 }
 
-// What a network has not learnt in time it does not know: how much that is, its accuracy says.
-static bool is_late(clustering_run *run, psi_status status)
+void cluster_share_time(clustering_run *run)
 {
-    if (status != PSI_ECANCELLED || !base_time_is_up(run->ctx)) return false;
-    run->result->stopped = true;
-    if (run->result->verdict == PSI_VERDICT_CERTAIN) {
-        run->result->verdict = PSI_VERDICT_UNDETERMINED;
-        run->result->stable = false;
-    }
-    return true;
+    const bool network = run->inputs.row_bytes > 0;
+    cluster_set_deadline(run, network ? CLUSTER_BEFORE_NETWORK : CLUSTER_BEFORE_WRITING);
+}
+
+bool cluster_is_late(const clustering_run *run, psi_status status)
+{
+    return status == PSI_ECANCELLED && base_time_is_up(run->ctx);
 }
 
 static psi_status find_representation(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     char *path = NULL;
     const psi_cluster_options *options = run->options;
-    const psi_net *from = options->paper ? cluster_paper_net(&run->approximator) : run->trunk;
+    const psi_net *const *trained = run->approximator.trained,
+                         *from = trained ? *trained : run->trunk;
     cluster_fit *fit = NULL;
     if (!from) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_REPRESENTATION);
-    if (!options->fine_tune && !options->paper && run->approximator.self) {
+    if (!options->fine_tune && run->approximator.features) {
         TRY(cluster_fit_states(run->ctx, &run->problem, &run->approximator, result->labels,
                                result->n_latent, cluster_seed_of(run, SEED_REPRESENTATION, 0),
                                "training the representation", &fit));
-        TRY(cluster_network_join(run->ctx, &run->approximator, from, fit, &result->representation));
+        TRY(cluster_network_join(run->ctx, run->approximator.features, from, fit,
+                                 &result->representation));
         TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs,
                                          result->representation, result->labels, result->n_latent,
                                          &result->accuracy));
@@ -62,8 +64,8 @@ static psi_status find_representation(clustering_run *run)
         goto done;
     }
     // what has learnt labels that are not the last, or not in time, is not gone on with
-    if (run->options->run && options->budget <= 0.0) {
-        TRY(cluster_folder_path(run->options->run, "representation.safetensors", &path));
+    if (run->folder && options->budget <= 0.0) {
+        TRY(cluster_folder_path(run->folder, "representation.safetensors", &path));
     }
     const representation_options how = {.steps = options->representation_steps,
                                         .epochs =
@@ -76,14 +78,17 @@ static psi_status find_representation(clustering_run *run)
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
     status = cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
                                     result->n_latent, &how, &result->representation);
-    if (result->representation && is_late(run, status)) status = PSI_OK;
+    if (cluster_is_late(run, status) && result->representation) {
+        result->stopped = true; // as far as it got
+        status = PSI_OK;
+    }
     cluster_set_deadline(run, CLUSTER_NEVER);
     TRY(status);
     TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs, result->representation,
                                      result->labels, result->n_latent, &result->accuracy));
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
 done:
-    if (fit) run->approximator.fit_free(run->approximator.self, run->ctx, fit);
+    cluster_fit_free(run->ctx, fit);
     base_free(run->ctx, path);
     return status;
 }
@@ -92,16 +97,17 @@ done:
 static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
-    psi_clustering *result = run->result;
-    result->has_heads = options->run && options->heads && run->approximator.self && run->trunk &&
-                        !options->paper && !result->stopped;
+    psi_run *result = run->result;
+    result->has_heads =
+        run->folder && options->heads && run->approximator.features && !result->stopped;
     if (!result->has_heads) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
     psi_status status =
-        cluster_stages_save(options->run, &run->problem, &run->approximator, result->steps,
+        cluster_stages_save(run->folder, &run->problem, &run->approximator, result->steps,
                             result->n_steps, cluster_seed_of(run, SEED_STAGES, 0));
-    if (is_late(run, status)) {
+    if (cluster_is_late(run, status)) {
+        result->stopped = true;
         result->has_heads = false;
         status = PSI_OK;
     }
@@ -117,10 +123,9 @@ static bool has_phase(const clustering_run *run, cluster_phase phase)
     const psi_cluster_options *options = run->options;
     switch (phase) {
     case PHASE_LEARNING:
-    case PHASE_FEATURES:
-        return (run->trunk && run->approximator.self && !options->paper) || run->result->has_trunk;
-    case PHASE_POLISHING: return run->approximator.self && cluster_is_polished(run);
-    case PHASE_HIDDEN: return run->result->judged && !run->result->confidence;
+    case PHASE_FEATURES: return run->result->has_trunk && !options->paper;
+    case PHASE_LABELS:
+    case PHASE_JUDGING: return cluster_is_network(&run->approximator) && run->result->confidence;
     case PHASE_REPRESENTATION: return run->result->representation != NULL;
     case PHASE_HEADS: return run->result->has_heads;
     default: return true;
@@ -130,7 +135,7 @@ static bool has_phase(const clustering_run *run, cluster_phase phase)
 static psi_status tell_phases(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const cluster_phases *phases = &run->state.phases;
     cluster_phases_update(&run->state.phases);
     TRY(base_alloc(run->ctx, PHASES, sizeof *result->phases, &result->phases));
@@ -148,42 +153,70 @@ done:
 static psi_status keep_time(clustering_run *run)
 {
     cluster_phases_update(&run->state.phases);
-    return cluster_checkpoint_save_phases(run->options->run, &run->state.phases);
+    return cluster_checkpoint_save_phases(run->folder, &run->state.phases);
 }
 
-static void run_free(clustering_run *run)
+static void free_work(clustering_run *run)
 {
     psi_ctx *ctx = run->ctx;
     cluster_forget_looks(run);
-    base_free(ctx, run->state.best.labels);
-    cluster_refinement_free(ctx, &run->approximator, &run->state.refinement);
-    if (run->approximator.self) run->approximator.free(run->approximator.self, ctx);
+    cluster_refinement_free(ctx, &run->state.refinement);
+    cluster_approximator_free(ctx, &run->approximator);
     psi_net_free(ctx, run->trunk);
     base_free(ctx, run->fits);
     cluster_inputs_free(ctx, &run->inputs);
     cluster_problem_free(ctx, &run->problem);
-    psi_clustering_free(ctx, run->result);
+    psi_run_free(ctx, run->result);
 }
 
-psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
-                       const psi_cluster_options *options, psi_clustering **out)
+// What is known of a run before the work begins. The data are hashed here, and nowhere else.
+static psi_status new_run(psi_ctx *ctx, const psi_trajectories *data,
+                          const psi_cluster_options *options, psi_run **out)
 {
     psi_status status = PSI_OK;
-    clustering_run run = {.ctx = ctx, .options = options, .began = base_seconds()};
+    psi_run *run = NULL;
+    TRY(base_alloc_zero(ctx, 1, sizeof *run, &run));
+    *run = (psi_run){.n_episodes = data->n_episodes,
+                     .n_transitions = data->n_transitions,
+                     .n_observations = data->n_observations,
+                     .n_actions = data->n_actions,
+                     .observation_dtype = psi_observations_dtype(data->observations),
+                     .observation_shape = *psi_observations_shape(data->observations),
+                     .options = *options,
+                     .threads = psi_threads(ctx),
+                     .accuracy = (double)NAN,
+                     .verdict = PSI_VERDICT_NOT_ASKED};
+    run->options.watch = NULL;
+    run->options.user = NULL;
+    TRY(psi_fingerprint_of(ctx, data, &run->fingerprint));
+    if (data->observation_key) {
+        TRY(base_copy_text(ctx, data->observation_key, &run->observation_key));
+    }
+    *out = run;
+    run = NULL;
+done:
+    psi_run_free(ctx, run);
+    return status;
+}
+
+// The whole method, as the paper has it: latent states, how well they hold, and the network that
+// tells them apart. folder may be NULL.
+static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
+                          const psi_cluster_options *options, psi_run_folder *folder, psi_run **out)
+{
+    psi_status status = PSI_OK;
+    clustering_run run = {
+        .ctx = ctx, .options = options, .folder = folder, .began = base_seconds()};
     psi_trajectories seen = *data;
     psi_observations *stacked = NULL;
     bool under_way = false; // what is kept of it was read
     cluster_phases_start(&run.state.phases, &run.inputs.passed);
-    *out = NULL;
     TRY(cluster_options_check(ctx, options));
-    TRY(base_alloc_zero(ctx, 1, sizeof *run.result, &run.result));
-    run.result->accuracy = (double)NAN;
-    run.result->n_observations = data->n_observations;
-    run.result->stack = options->stack;
-    if (options->run) {
-        run.began = options->run->started; // reading the data counts
-        TRY(cluster_run_start(options->run, data, options));
-        TRY(cluster_checkpoint_load_phases(options->run, &run.state.phases));
+    TRY(new_run(ctx, data, options, &run.result));
+    if (folder) {
+        TRY(cluster_run_start(folder, run.result));
+        TRY(cluster_checkpoint_load_phases(folder, &run.state.phases));
+        run.began = folder->started; // reading the data counts
         under_way = true;
     }
     TRY(psi_observations_stack(ctx, data->observations, options->stack, data->n_episodes,
@@ -191,21 +224,29 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     seen.observations = stacked;
     TRY(cluster_problem_new(ctx, &seen, options->seed, &run.problem));
     const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
-    run.result->verdict = PSI_VERDICT_NOT_ASKED;
-    cluster_set_deadline(&run, CLUSTER_BEFORE_NETWORK);
+    cluster_set_deadline(&run, CLUSTER_BEFORE_WRITING);
     status = evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run);
-    if (status == PSI_ECANCELLED && base_time_is_up(ctx)) {
+    if (cluster_is_late(&run, status)) {
         status = FAIL(ctx, PSI_ECANCELLED,
-                      "a budget of %g s, half of which is for finding latent states, ended before "
-                      "the first refinement was done",
+                      "a budget of %g s ended before the first refinement was done: there is no "
+                      "answer yet",
                       options->budget);
     }
     TRY(status);
     TRY(cluster_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
     TRY(keep_stages(&run));
+    TRY(cluster_known_find(ctx, &seen, run.result, &run.result->known));
     TRY(tell_phases(&run));
-    if (under_way && run.result->stopped) TRY(keep_time(&run));
+    if (run.result->stopped) {
+        const psi_verdict verdict = run.result->verdict; // not certain of what was not finished
+        if (verdict == PSI_VERDICT_CERTAIN || verdict == PSI_VERDICT_NOT_ASKED) {
+            run.result->verdict = PSI_VERDICT_UNDETERMINED;
+        }
+        if (under_way) TRY(keep_time(&run));
+    }
+    run.result->finished = true;
+    run.result->seconds = folder ? cluster_folder_seconds(folder) : base_seconds() - run.began;
     *out = run.result;
     run.result = NULL;
 done:
@@ -214,21 +255,63 @@ done:
         if (kept != PSI_OK) status = kept;
     }
     base_set_deadline(ctx, 0.0);
-    run_free(&run);
+    free_work(&run);
     psi_observations_free(ctx, stacked);
     return status;
 }
 
-void psi_clustering_free(psi_ctx *ctx, psi_clustering *clustering)
+psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
+                       const psi_cluster_options *options, psi_run **out)
 {
-    if (!clustering) return;
-    base_free(ctx, clustering->labels);
-    base_free(ctx, clustering->confidence);
-    base_free(ctx, clustering->doubts);
-    base_free(ctx, clustering->steps);
-    base_free(ctx, clustering->phases);
-    psi_mdp_free(ctx, clustering->model);
-    psi_certificate_free(ctx, clustering->certificate);
-    psi_net_free(ctx, clustering->representation);
-    base_free(ctx, clustering);
+    *out = NULL;
+    return cluster(ctx, data, options, NULL, out);
+}
+
+psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
+                            const psi_trajectories *data, const psi_cluster_options *options,
+                            psi_run **out)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = folder->ctx;
+    psi_run *run = NULL;
+    bool found = false;
+    *out = NULL;
+    if (folder->finished) {
+        TRY(psi_run_load(ctx, folder->path, out));
+        goto done;
+    }
+    TRY(cluster(ctx, data, options, folder, &run));
+    found = true;
+    TRY(base_copy_text(ctx, folder->path, &run->folder));
+    if (data_path) TRY(base_copy_text(ctx, data_path, &run->data_path));
+    TRY(cluster_run_save(folder, run));
+    *out = run;
+    run = NULL;
+done:
+    psi_run_free(ctx, run);
+    // what may pass, or has nothing to do with the data, can be gone on from
+    if (found || status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM) {
+        cluster_folder_suspend(folder);
+    } else {
+        psi_run_folder_close(folder);
+    }
+    return status;
+}
+
+void psi_run_free(psi_ctx *ctx, psi_run *run)
+{
+    if (!run) return;
+    base_free(ctx, run->folder);
+    base_free(ctx, run->data_path);
+    base_free(ctx, run->observation_key);
+    base_free(ctx, run->labels);
+    base_free(ctx, run->confidence);
+    base_free(ctx, run->doubts);
+    base_free(ctx, run->steps);
+    base_free(ctx, run->phases);
+    psi_mdp_free(ctx, run->model);
+    psi_certificate_free(ctx, run->certificate);
+    psi_net_free(ctx, run->representation);
+    cluster_known_free(ctx, run->known);
+    base_free(ctx, run);
 }

@@ -124,7 +124,7 @@ psi_status cluster_compare_contexts(psi_ctx *ctx, const cluster_problem *problem
     if (n == 0) goto done;
     TRY(leaves_new(ctx, problem, rewards, labels, n_latent, n, order, &all));
     TRY(base_alloc_zero(ctx, n_latent, sizeof *of_state, &of_state));
-    const psi_forest forest = {all.n, all.none, all.none, false};
+    const psi_forest forest = {all.n, all.none, all.none, false, 0.0};
     const psi_draws what = {.n = all.n_draws,
                             .node = all.node,
                             .outcome = all.outcome,
@@ -194,7 +194,7 @@ psi_status cluster_ask_pairs(psi_ctx *ctx, const cluster_problem *problem,
     TRY(sort_transitions(ctx, problem, labels, NULL, &order, &n));
     if (n == 0) goto done;
     TRY(leaves_new(ctx, problem, rewards, labels, n_latent, n, order, &all));
-    const psi_forest forest = {all.n, all.none, all.none, false};
+    const psi_forest forest = {all.n, all.none, all.none, false, 0.0};
     const psi_draws what = {.n = all.n_draws,
                             .node = all.node,
                             .outcome = all.outcome,

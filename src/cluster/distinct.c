@@ -1,12 +1,14 @@
 #include "cluster/distinct.h"
 
+#include "base/checked.h"
 #include "base/context.h"
+#include "base/progress.h"
 
 #include <xxhash.h>
 
 #include <string.h>
 
-enum { FIRST_ROOM = 256 };
+enum { FIRST_ROOM = 256, BLOCK = 4096 };
 
 psi_status cluster_distinct_new(psi_ctx *ctx, size_t row_bytes, cluster_distinct *out)
 {
@@ -80,4 +82,33 @@ psi_status cluster_distinct_add(psi_ctx *ctx, cluster_distinct *set, const void 
     }
     *number = set->slot[at] - 1;
     return PSI_OK;
+}
+
+psi_status cluster_distinct_observations(psi_ctx *ctx, cluster_distinct *set,
+                                         const psi_observations *observations, const uint64_t *rows,
+                                         size_t n, size_t most, uint32_t *numbers)
+{
+    psi_status status = PSI_OK;
+    unsigned char *block = NULL;
+    uint64_t *chosen = NULL;
+    TRY(base_alloc(ctx, base_min(BLOCK, n), set->row_bytes, &block));
+    TRY(base_alloc(ctx, base_min(BLOCK, n), sizeof *chosen, &chosen));
+    base_progress progress = base_progress_start(ctx, "telling observations apart", n);
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        const size_t count = base_min(BLOCK, n - begin);
+        TRY(base_progress_at(&progress, begin));
+        for (size_t i = 0; i < count; i++) chosen[i] = rows ? rows[begin + i] : begin + i;
+        TRY(psi_observations_gather(ctx, observations, chosen, count, block));
+        for (size_t i = 0; i < count; i++) {
+            TRY(cluster_distinct_add(ctx, set, block + i * set->row_bytes, &numbers[begin + i]));
+            if (set->n > most) {
+                TRY(FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations", most));
+            }
+        }
+    }
+    base_progress_end(&progress, n);
+done:
+    base_free(ctx, chosen);
+    base_free(ctx, block);
+    return status;
 }

@@ -3,7 +3,7 @@
 #ifndef PSI_CLUSTER_DISTINCT_H
 #define PSI_CLUSTER_DISTINCT_H
 
-#include <psifold/base.h>
+#include <psifold/data.h>
 
 enum { CLUSTER_DISTINCT_NONE = UINT32_MAX };
 
@@ -21,6 +21,11 @@ void cluster_distinct_free(psi_ctx *ctx, cluster_distinct *set);
 // The number of a row, which is added if it is not there. PSI_ELIMIT beyond 2^31 rows.
 psi_status cluster_distinct_add(psi_ctx *ctx, cluster_distinct *set, const void *row,
                                 uint32_t *number);
+// The same of n observations: of these rows, or (NULL) of the first n; numbers (n). PSI_ELIMIT if
+// there are more than `most` different ones.
+psi_status cluster_distinct_observations(psi_ctx *ctx, cluster_distinct *set,
+                                         const psi_observations *observations, const uint64_t *rows,
+                                         size_t n, size_t most, uint32_t *numbers);
 // CLUSTER_DISTINCT_NONE if it is not there.
 uint32_t cluster_distinct_find(const cluster_distinct *set, const void *row);
 

@@ -155,10 +155,12 @@ static void drawing_free(drawing *d)
     base_free(d->ctx, d->first);
 }
 
-static psi_status judge_drawn(psi_ctx *ctx, const psi_mdp *model, const psi_trajectories *data,
-                              const int32_t *labels, bool has_terminal, psi_sequence_error *out)
+static psi_status judge_drawn(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                              const int32_t *labels, psi_sequence_error *out)
 {
     psi_status status = PSI_OK;
+    const psi_mdp *model = run->model;
+    const bool has_terminal = run->has_terminal;
     drawing d = {.ctx = ctx,
                  .data = data,
                  .labels = labels,
@@ -193,14 +195,14 @@ done:
     return status;
 }
 
-psi_status psi_error_floor_of(psi_ctx *ctx, const psi_mdp *model, const psi_trajectories *data,
-                              const int32_t *labels, bool has_terminal, psi_error_floor *out)
+psi_status psi_error_floor_of(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                              const int32_t *labels, psi_error_floor *out)
 {
     psi_sequence_error error;
     const bool truth = data->latent_states != NULL;
     *out = (psi_error_floor){(double)NAN, truth};
-    const psi_status status = truth ? judge_truth(ctx, data, &error)
-                                    : judge_drawn(ctx, model, data, labels, has_terminal, &error);
+    const psi_status status =
+        truth ? judge_truth(ctx, data, &error) : judge_drawn(ctx, run, data, labels, &error);
     if (status == PSI_OK && error.judged > 0) out->mean = error.mean;
     return status;
 }

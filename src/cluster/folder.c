@@ -135,23 +135,24 @@ static bool comes_before_checkpoint(const char *name)
     return strcmp(name, "checkpoint") == 0 || strncmp(name, "checkpoint.tmp-", 15) == 0;
 }
 
-static psi_status look_into(const psi_run *run, contents *found)
+static psi_status look_into(const psi_run_folder *folder, contents *found)
 {
-    psi_ctx *ctx = run->ctx;
+    psi_ctx *ctx = folder->ctx;
     psi_status status = PSI_OK;
     json_t *manifest = NULL, *result = NULL;
     *found = (contents){0};
-    TRY(cluster_folder_manifest(ctx, run->folder, "manifest.json", &manifest));
-    TRY(find_start(ctx, run->checkpoint, &found->checkpoint));
-    if (found->checkpoint) TRY(cluster_folder_manifest(ctx, run->result, "manifest.json", &result));
+    TRY(cluster_folder_manifest(ctx, folder->path, "manifest.json", &manifest));
+    TRY(find_start(ctx, folder->checkpoint, &found->checkpoint));
+    if (found->checkpoint)
+        TRY(cluster_folder_manifest(ctx, folder->result, "manifest.json", &result));
     found->manifest = manifest != NULL;
     found->ready = result != NULL;
     found->stopped = cluster_folder_stopped(result);
     if (found->checkpoint) goto done;
     found->begun =
-        every_entry(run->checkpoint, comes_before_start) && every_entry(run->result, never);
+        every_entry(folder->checkpoint, comes_before_start) && every_entry(folder->result, never);
     found->foreign = !found->begun;
-    if (!found->manifest) found->foreign |= !every_entry(run->folder, comes_before_checkpoint);
+    if (!found->manifest) found->foreign |= !every_entry(folder->path, comes_before_checkpoint);
 done:
     json_decref(result);
     json_decref(manifest);
@@ -204,179 +205,173 @@ static bool is_same(int fd, const char *path)
 // One process at a time, from before it looks into the folder until it is done with it. A folder
 // that another process removes between being opened and being locked is made again. Where the file
 // system knows no locks, there is nothing to be asked.
-static psi_status lock(psi_run *run)
+static psi_status lock(psi_run_folder *folder)
 {
     enum { TRIES = 100 };
     for (int i = 0; i < TRIES; i++) {
-        run->made = mkdir(run->folder, 0777) == 0;
-        if (!run->made && errno != EEXIST) {
-            return FAIL(run->ctx, PSI_EIO, "%s: cannot make the folder: %s", run->folder,
+        folder->made = mkdir(folder->path, 0777) == 0;
+        if (!folder->made && errno != EEXIST) {
+            return FAIL(folder->ctx, PSI_EIO, "%s: cannot make the folder: %s", folder->path,
                         strerror(errno));
         }
-        const int fd = open(run->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT) continue;
         if (fd < 0 && errno == ENOTDIR) break;
         if (fd < 0) {
-            return FAIL(run->ctx, PSI_EIO, "%s: cannot open: %s", run->folder, strerror(errno));
+            return FAIL(folder->ctx, PSI_EIO, "%s: cannot open: %s", folder->path, strerror(errno));
         }
         if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
             close(fd);
-            run->made = false;
-            return FAIL(run->ctx, PSI_EUSAGE, "another process is working on %s", run->folder);
+            folder->made = false;
+            return FAIL(folder->ctx, PSI_EUSAGE, "another process is working on %s", folder->path);
         }
-        if (is_same(fd, run->folder)) {
-            run->lock = fd;
+        if (is_same(fd, folder->path)) {
+            folder->lock = fd;
             return PSI_OK;
         }
         close(fd);
     }
-    run->made = false;
-    return FAIL(run->ctx, PSI_EUSAGE, "%s exists already and is no run: choose another name",
-                run->folder);
+    folder->made = false;
+    return FAIL(folder->ctx, PSI_EUSAGE, "%s exists already and is no run: choose another name",
+                folder->path);
 }
 
-static psi_status run_open(psi_ctx *ctx, const char *folder, psi_run **out)
+static psi_status start_work(psi_ctx *ctx, const char *path, psi_run_folder **out)
 {
     psi_status status = PSI_OK;
-    psi_run *run = NULL;
+    psi_run_folder *folder = NULL;
     *out = NULL;
-    TRY(base_alloc_zero(ctx, 1, sizeof *run, &run));
-    *run = (psi_run){.ctx = ctx, .lock = -1, .started = base_seconds()};
-    TRY(base_copy_text(ctx, folder, &run->folder));
-    for (size_t n = strlen(run->folder); n > 1 && run->folder[n - 1] == '/'; n--) {
-        run->folder[n - 1] = '\0';
+    TRY(base_alloc_zero(ctx, 1, sizeof *folder, &folder));
+    *folder = (psi_run_folder){.ctx = ctx, .lock = -1, .started = base_seconds()};
+    TRY(base_copy_text(ctx, path, &folder->path));
+    for (size_t n = strlen(folder->path); n > 1 && folder->path[n - 1] == '/'; n--) {
+        folder->path[n - 1] = '\0';
     }
-    TRY(base_join(ctx, run->folder, "checkpoint", &run->checkpoint));
-    TRY(base_join(ctx, run->checkpoint, "result", &run->result));
-    TRY(lock(run));
-    *out = run;
-    run = NULL;
+    TRY(base_join(ctx, folder->path, "checkpoint", &folder->checkpoint));
+    TRY(base_join(ctx, folder->checkpoint, "result", &folder->result));
+    TRY(lock(folder));
+    *out = folder;
+    folder = NULL;
 done:
-    psi_run_suspend(run);
+    cluster_folder_suspend(folder);
     return status;
 }
 
-psi_status cluster_folder_begin(psi_run *run)
+psi_status cluster_folder_begin(psi_run_folder *folder)
 {
     psi_status status = PSI_OK;
-    if (run->begun || run->resumed) return PSI_OK;
-    TRY(base_remove_whole(run->ctx, run->checkpoint));
-    TRY(make_folder(run->ctx, run->checkpoint));
-    run->begun = true;
-    TRY(make_folder(run->ctx, run->result));
+    if (folder->begun || folder->resumed) return PSI_OK;
+    TRY(base_remove_whole(folder->ctx, folder->checkpoint));
+    TRY(make_folder(folder->ctx, folder->checkpoint));
+    folder->begun = true;
+    TRY(make_folder(folder->ctx, folder->result));
     // from now on files can be moved here and found again after a power failure
-    TRY(base_sync(run->ctx, run->checkpoint));
-    TRY(base_sync(run->ctx, run->folder));
-    if (run->made) TRY(base_sync_above(run->ctx, run->folder));
+    TRY(base_sync(folder->ctx, folder->checkpoint));
+    TRY(base_sync(folder->ctx, folder->path));
+    if (folder->made) TRY(base_sync_above(folder->ctx, folder->path));
 done:
     return status;
 }
 
-static psi_status refuse_foreign(const psi_run *run)
+// A run that is there already is in the way, unless it may be replaced.
+static psi_status check_new(const psi_run_folder *folder, const contents *found, bool replace)
 {
-    return FAIL(run->ctx, PSI_EUSAGE, "%s exists already and is no run: choose another name",
-                run->folder);
-}
-
-psi_status psi_run_new(psi_ctx *ctx, const char *folder, bool replace, psi_run **out)
-{
-    psi_status status = PSI_OK;
-    psi_run *run = NULL;
-    contents found;
-    *out = NULL;
-    TRY(run_open(ctx, folder, &run));
-    TRY(look_into(run, &found));
-    if (found.foreign) {
-        status = refuse_foreign(run);
-    } else if (found.checkpoint && !replace) {
-        status = FAIL(ctx, PSI_EUSAGE,
-                      "%s holds a run that was interrupted: --resume goes on with it, --replace "
-                      "starts anew",
-                      run->folder);
-    } else if (found.manifest && !replace) {
-        status = FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or add --replace",
-                      run->folder);
+    if (found->checkpoint && !replace) {
+        return FAIL(folder->ctx, PSI_EUSAGE,
+                    "%s holds a run that was interrupted: --resume goes on with it, --replace "
+                    "starts anew",
+                    folder->path);
     }
-    if (status != PSI_OK) goto done;
-    *out = run;
-    run = NULL;
-done:
-    psi_run_discard(run);
-    return status;
+    if (found->manifest && !replace) {
+        return FAIL(folder->ctx, PSI_EUSAGE,
+                    "%s exists already: choose another name, or add --replace", folder->path);
+    }
+    return PSI_OK;
 }
 
 // What an interruption at the very end has left beside a run that is whole.
-static psi_status tidy_up(const psi_run *run)
+static psi_status tidy_up(const psi_run_folder *folder)
 {
     psi_status status = PSI_OK;
     char *place = NULL;
-    TRY(base_join(run->ctx, run->folder, "manifest.json", &place));
-    TRY(base_remove_abandoned(run->ctx, place));
-    TRY(base_remove_abandoned(run->ctx, run->checkpoint));
+    TRY(base_join(folder->ctx, folder->path, "manifest.json", &place));
+    TRY(base_remove_abandoned(folder->ctx, place));
+    TRY(base_remove_abandoned(folder->ctx, folder->checkpoint));
 done:
-    base_free(run->ctx, place);
+    base_free(folder->ctx, place);
     return status;
 }
 
-psi_status psi_run_resume(psi_ctx *ctx, const char *folder, psi_run **out)
+// One that is ready to take its place does so now.
+static psi_status go_on(psi_run_folder *folder, const contents *found)
 {
     psi_status status = PSI_OK;
-    psi_run *run = NULL;
-    contents found;
-    *out = NULL;
-    TRY(run_open(ctx, folder, &run));
-    TRY(look_into(run, &found));
-    if (found.checkpoint || found.manifest) {
-        run->resumed = true;
-        run->finished = (found.ready && !found.stopped) || !found.checkpoint;
-        if (found.ready) TRY(cluster_folder_publish(run));
-        if (run->finished) TRY(tidy_up(run));
-    } else if (found.foreign) {
-        TRY(refuse_foreign(run));
-    }
-    *out = run;
-    run = NULL;
+    folder->resumed = found->checkpoint || found->manifest;
+    folder->finished = (found->ready && !found->stopped) || (found->manifest && !found->checkpoint);
+    if (found->ready) TRY(cluster_folder_publish(folder));
+    if (folder->finished) TRY(tidy_up(folder));
 done:
-    psi_run_discard(run);
     return status;
 }
 
-void psi_run_suspend(psi_run *run)
+psi_status psi_run_folder_open(psi_ctx *ctx, const char *path, psi_folder_mode mode,
+                               psi_run_folder **out)
 {
-    if (!run) return;
-    if (run->lock >= 0) close(run->lock);
-    base_free(run->ctx, run->result);
-    base_free(run->ctx, run->checkpoint);
-    base_free(run->ctx, run->folder);
-    base_free(run->ctx, run);
+    psi_status status = PSI_OK;
+    psi_run_folder *folder = NULL;
+    contents found;
+    *out = NULL;
+    TRY(start_work(ctx, path, &folder));
+    TRY(look_into(folder, &found));
+    const bool resume = mode == PSI_FOLDER_RESUME;
+    if (found.foreign && !(resume && found.manifest)) {
+        TRY(FAIL(ctx, PSI_EUSAGE, "%s exists already and is no run: choose another name",
+                 folder->path));
+    }
+    TRY(resume ? go_on(folder, &found) : check_new(folder, &found, mode == PSI_FOLDER_REPLACE));
+    *out = folder;
+    folder = NULL;
+done:
+    psi_run_folder_close(folder);
+    return status;
 }
 
-void psi_run_discard(psi_run *run)
+void cluster_folder_suspend(psi_run_folder *folder)
 {
-    if (!run) return;
-    if (run->begun && !run->resumed) (void)base_remove_whole(run->ctx, run->checkpoint);
-    if (run->made && !run->resumed) (void)rmdir(run->folder);
-    psi_run_suspend(run);
+    if (!folder) return;
+    if (folder->lock >= 0) close(folder->lock);
+    base_free(folder->ctx, folder->result);
+    base_free(folder->ctx, folder->checkpoint);
+    base_free(folder->ctx, folder->path);
+    base_free(folder->ctx, folder);
 }
 
-bool psi_run_finished(const psi_run *run)
+void psi_run_folder_close(psi_run_folder *folder)
 {
-    return run->finished;
+    if (!folder) return;
+    if (folder->begun && !folder->resumed) (void)base_remove_whole(folder->ctx, folder->checkpoint);
+    if (folder->made && !folder->resumed) (void)rmdir(folder->path);
+    cluster_folder_suspend(folder);
 }
 
-double psi_run_seconds(const psi_run *run)
+bool psi_run_folder_finished(const psi_run_folder *folder)
 {
-    return run->spent + base_seconds() - run->started;
+    return folder->finished;
 }
 
-psi_status cluster_folder_path(const psi_run *run, const char *name, char **out)
+double cluster_folder_seconds(const psi_run_folder *folder)
 {
-    return base_join(run->ctx, run->checkpoint, name, out);
+    return folder->spent + base_seconds() - folder->started;
 }
 
-psi_status cluster_folder_result(const psi_run *run, const char *name, char **out)
+psi_status cluster_folder_path(const psi_run_folder *folder, const char *name, char **out)
 {
-    return base_join(run->ctx, run->result, name, out);
+    return base_join(folder->ctx, folder->checkpoint, name, out);
+}
+
+psi_status cluster_folder_result(const psi_run_folder *folder, const char *name, char **out)
+{
+    return base_join(folder->ctx, folder->result, name, out);
 }
 
 // ---- the same start ---------------------------------------------------------------------------
@@ -389,7 +384,7 @@ static const char *as_text(const json_t *value, char *buffer, size_t size)
     return buffer;
 }
 
-static psi_status compare(const psi_run *run, const json_t *wanted, const json_t *found)
+static psi_status compare(const psi_run_folder *folder, const json_t *wanted, const json_t *found)
 {
     const char *key;
     json_t *value;
@@ -398,34 +393,35 @@ static psi_status compare(const psi_run *run, const json_t *wanted, const json_t
         const json_t *other = json_object_get(found, key);
         char ours[64], theirs[64];
         if (json_is_object(value)) {
-            const psi_status status = compare(run, value, other);
+            const psi_status status = compare(folder, value, other);
             if (status != PSI_OK) return status;
         } else if (!other || !json_equal(value, other)) {
-            return FAIL(run->ctx, PSI_EUSAGE,
+            return FAIL(folder->ctx, PSI_EUSAGE,
                         "%s was started with %s %s, not %s: a run is resumed as it was started",
-                        run->folder, key, other ? as_text(other, theirs, sizeof theirs) : "unknown",
+                        folder->path, key,
+                        other ? as_text(other, theirs, sizeof theirs) : "unknown",
                         as_text(value, ours, sizeof ours));
         }
     }
     return PSI_OK;
 }
 
-psi_status cluster_folder_start(psi_run *run, const json_t *start)
+psi_status cluster_folder_start(psi_run_folder *folder, const json_t *start)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     json_t *found = NULL;
-    TRY(base_json_made(run->ctx, start));
-    TRY(cluster_folder_begin(run));
-    TRY(cluster_folder_path(run, "start.json", &path));
-    if (run->resumed) {
-        TRY(base_json_load(run->ctx, path, START_LIMIT, &found));
-        TRY(compare(run, start, found));
+    TRY(base_json_made(folder->ctx, start));
+    TRY(cluster_folder_begin(folder));
+    TRY(cluster_folder_path(folder, "start.json", &path));
+    if (folder->resumed) {
+        TRY(base_json_load(folder->ctx, path, START_LIMIT, &found));
+        TRY(compare(folder, start, found));
     } else {
-        TRY(base_json_save(run->ctx, path, start));
+        TRY(base_json_save(folder->ctx, path, start));
     }
 done:
     json_decref(found);
-    base_free(run->ctx, path);
+    base_free(folder->ctx, path);
     return status;
 }

@@ -15,9 +15,9 @@
 
 #include <psifold/cluster.h>
 
-struct psi_run {
+struct psi_run_folder {
     psi_ctx *ctx;
-    char *folder, *checkpoint, *result;
+    char *path, *checkpoint, *result;
     int lock;              // on the folder, while this process works there; or −1
     bool resumed;          // there is a checkpoint to go on from
     bool made;             // the folder was not there before
@@ -26,22 +26,29 @@ struct psi_run {
     double started, spent; // seconds: when this process began, and what earlier ones took
 };
 
+// Closes the folder, so that the run can be resumed; NULL is fine. psi_run_folder_close leaves no
+// trace of a run that was begun now.
+void cluster_folder_suspend(psi_run_folder *folder);
+
+// Seconds spent on the run, by earlier processes, too.
+double cluster_folder_seconds(const psi_run_folder *folder);
+
 // An empty checkpoint in the place of an older one, unless the run has one already. Not before the
 // work begins: until then an interrupted run that is to be replaced could still be resumed.
-psi_status cluster_folder_begin(psi_run *run);
+psi_status cluster_folder_begin(psi_run_folder *folder);
 
 // start.json: written by a new run; one that is resumed must find the same there, or PSI_EUSAGE
 // says what differs. start is an object of objects and plain values.
-psi_status cluster_folder_start(psi_run *run, const json_t *start);
+psi_status cluster_folder_start(psi_run_folder *folder, const json_t *start);
 
 // A path in the checkpoint or in the result; it belongs to the caller.
-psi_status cluster_folder_path(const psi_run *run, const char *name, char **out);
-psi_status cluster_folder_result(const psi_run *run, const char *name, char **out);
+psi_status cluster_folder_path(const psi_run_folder *folder, const char *name, char **out);
+psi_status cluster_folder_result(const psi_run_folder *folder, const char *name, char **out);
 
 // Puts the result in the folder's place: an older run's manifest goes first and the new one comes
 // last, so that whoever finds a manifest finds the files that belong to it. Interrupted anywhere,
 // it can be begun again.
-psi_status cluster_folder_publish(psi_run *run);
+psi_status cluster_folder_publish(psi_run_folder *folder);
 
 // Whether there is something of this name in a folder, be it a link that leads nowhere.
 bool cluster_folder_has(const char *folder, const char *name);

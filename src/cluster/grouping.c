@@ -15,15 +15,16 @@
 enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
 enum { FEWEST_VISITS = 4 }; // of a distinct observation, on average, to be one of a table
 
-static psi_status after_grouping(void *user, const psi_cluster_step *step, size_t number,
-                                 size_t n_observations, const int32_t *labels)
+psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
+                                  size_t n_observations, const int32_t *labels)
 {
     psi_status status = PSI_OK;
     clustering_run *run = user;
     const psi_cluster_options *options = run->options;
     number += run->result->n_steps;
-    if (options->run) {
-        TRY(cluster_checkpoint_labels(options->run, number, n_observations, labels));
+    if (number == 1) cluster_share_time(run);
+    if (run->folder) {
+        TRY(cluster_checkpoint_labels(run->folder, number, n_observations, labels));
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
 done:
@@ -96,12 +97,10 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
     return status == PSI_ELIMIT && !wanted && !number ? PSI_OK : status;
 }
 
-// Refinements are numbered on, and their record is one list, where the same data are looked at
-// twice.
-static psi_status add_steps(clustering_run *run)
+psi_status cluster_add_steps(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     by_evidence *found = &run->found;
     const size_t n = result->n_steps + found->n_steps;
     TRY(base_resize(run->ctx, n, sizeof *result->steps, &result->steps));
@@ -113,18 +112,18 @@ done:
 static psi_status group_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const psi_cluster_options *options = run->options;
     const by_evidence_options how = {.max_refinements = options->max_refinements,
                                      .max_latent_states = options->max_latent_states,
                                      .smooth = options->smooth,
-                                     .watch = after_grouping,
+                                     .watch = cluster_after_grouping,
                                      .user = run};
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
     TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
                                    &run->found));
-    TRY(add_steps(run));
+    TRY(cluster_add_steps(run));
     if (run->found.stopped) TRY(base_cancelled(run->ctx)); // nothing is asked of what is not done
     result->labels = run->found.labels;
     result->n_latent = run->found.n_latent;
@@ -142,6 +141,7 @@ static psi_status compare_vectors(clustering_run *run)
     psi_status status = PSI_OK;
     size_t width;
     TRY(copy_vectors(run, &width));
+    cluster_looks_standardise(&run->problem, width, run->vectors);
     TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
     TRY(group_looks(run));
 done:
@@ -149,9 +149,9 @@ done:
 }
 
 // Sets vectors as they are aside, with what they say.
-static void set_vectors_aside(clustering_run *run, psi_clustering *judged)
+static void set_vectors_aside(clustering_run *run, psi_run *judged)
 {
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     run->raw = run->vectors;
     run->raw_looks = run->looks;
     run->raw_outcomes = run->outcomes;
@@ -166,9 +166,9 @@ static void set_vectors_aside(clustering_run *run, psi_clustering *judged)
 }
 
 // … and takes them back: they are the answer after all.
-static void return_to_vectors(clustering_run *run, const psi_clustering *judged)
+static void return_to_vectors(clustering_run *run, const psi_run *judged)
 {
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     by_evidence features = run->found;
     run->found = run->raw_found;
     run->raw_found = (by_evidence){0};
@@ -194,6 +194,7 @@ static psi_status compare_features(clustering_run *run)
                              &features));
     run->vectors = features.full;
     features.full = NULL;
+    cluster_looks_standardise(&run->problem, features.d, run->vectors);
     TRY(cluster_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
     TRY(group_looks(run));
     run->result->has_trunk = true;
@@ -208,11 +209,11 @@ done:
 static psi_status try_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result, vectors;
+    psi_run *result = run->result, vectors;
     base_note(run->ctx, "vectors as they are leave something open; features are learnt");
     set_vectors_aside(run, &vectors);
     status = compare_features(run);
-    const bool late = status == PSI_ECANCELLED && base_time_is_up(run->ctx);
+    const bool late = cluster_is_late(run, status);
     if (!late && (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM)) goto done;
     if (status == PSI_OK &&
         (result->verdict == PSI_VERDICT_CERTAIN || result->doubtful <= vectors.doubtful)) {
@@ -282,7 +283,7 @@ done:
 static psi_status describe(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     by_evidence *found = &run->found;
     const double spacing = run->problem.rewards.spacing;
     psi_counts *counts = NULL;
@@ -301,10 +302,6 @@ static psi_status describe(clustering_run *run)
     result->ignored = (double)ignored / (double)run->problem.n_states;
     result->smoothed = found->smoothed;
     result->converged = found->converged;
-    result->stable = result->verdict == PSI_VERDICT_CERTAIN;
-    result->hot = result->past > 0.0;
-    result->judged = true;
-    result->rounds = 1;
     result->gamma = run->options->gamma;
     TRY(cluster_find_gap(run->ctx, result->model, result->gamma, &result->gap));
     result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward
@@ -318,11 +315,10 @@ done:
     return status;
 }
 
-// Tables and vectors. Features of images mix latent states too much for their cells to be compared.
 psi_status cluster_find_by_evidence(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const psi_approximator kind = run->options->approximator;
     bool table = false;
     if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
@@ -331,17 +327,11 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     if (!table) {
         TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
-        if (run->inputs.is_image) {
-            cluster_inputs_free(run->ctx, &run->inputs);
-            run->inputs = (cluster_inputs){0};
-            return cluster_find_by_successor_features(run);
-        }
-        status = find_in_vectors(run);
+        status = run->inputs.is_image ? cluster_find_in_images(run) : find_in_vectors(run);
     } else {
-        cluster_set_deadline(run, CLUSTER_BEFORE_WRITING); // there is no network to be trained
         status = group_looks(run);
     }
-    if (status == PSI_ECANCELLED && base_time_is_up(run->ctx) && run->found.labels) {
+    if (cluster_is_late(run, status) && run->found.labels) {
         result->n_latent = run->found.n_latent;
         result->has_terminal = run->problem.has_terminal;
         cluster_judge_stopped(run->ctx, &run->problem, &run->found, result);
@@ -353,7 +343,7 @@ psi_status cluster_find_by_evidence(clustering_run *run)
         TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
                                       &run->trunk));
     }
-    result->approximator = table ? "table" : psi_net_kind_name(run->network.kind);
+    result->approximator = table ? PSI_APPROXIMATOR_TABLE : cluster_kind_of(run->network.kind);
     TRY(describe(run));
 done:
     return status;

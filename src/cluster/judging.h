@@ -17,7 +17,7 @@ typedef struct judging {
     const cluster_looks *looks;
     const outcome_rewards *rewards;
     const by_evidence *found;
-    psi_clustering *result;
+    psi_run *result;
     uint64_t *visits; // (K, A)
     uint8_t *taken;   // (A) anywhere
 } judging;
@@ -33,5 +33,9 @@ psi_status judging_doubt(judging *run, psi_doubt what);
 // from.
 psi_status judging_ask_for_visits(judging *run, size_t *doubtful);
 psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_t *doubtful);
+
+// part (n_nodes) of the *n parts of the looks that every node is in: distinct observations, or what
+// stands apart by gaps.
+psi_status judging_find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n);
 
 #endif

@@ -3,13 +3,14 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/file.h"
+#include "base/vector.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 4096, BATCH = 256 };
+enum { BATCH = 256 };
 enum { LOOKED_AT = 4096 }; // observations whose features are measured: a second or two
 
 // A feature that hardly varies is measured in this share of what features usually vary by: one that
@@ -18,12 +19,13 @@ static const double LEAST_SCALE = 0.1;
 
 void cluster_known_free(psi_ctx *ctx, cluster_known *seen)
 {
+    if (!seen) return;
     cluster_distinct_free(ctx, &seen->observations);
     base_free(ctx, seen->labels);
     base_free(ctx, seen->confidence);
     base_free(ctx, seen->centre);
     base_free(ctx, seen->scale);
-    *seen = (cluster_known){0};
+    base_free(ctx, seen);
 }
 
 // ---- distinct observations ----------------------------------------------------------------------
@@ -64,46 +66,27 @@ static void choose_label(const tally *rows, size_t n, int32_t *label, float *con
     }
 }
 
-static psi_status number_rows(psi_ctx *ctx, const psi_trajectories *data,
-                              const psi_clustering *found, cluster_distinct *distinct, tally *rows)
-{
-    psi_status status = PSI_OK;
-    const size_t row_bytes = distinct->row_bytes;
-    unsigned char *block = NULL;
-    uint64_t *numbers = NULL;
-    TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
-    TRY(base_alloc(ctx, BLOCK, sizeof *numbers, &numbers));
-    for (size_t begin = 0; begin < data->n_observations; begin += BLOCK) {
-        const size_t count = base_min(BLOCK, data->n_observations - begin);
-        TRY(base_cancelled(ctx));
-        for (size_t i = 0; i < count; i++) numbers[i] = begin + i;
-        TRY(psi_observations_gather(ctx, data->observations, numbers, count, block));
-        for (size_t i = 0; i < count; i++) {
-            tally *row = &rows[begin + i];
-            TRY(cluster_distinct_add(ctx, distinct, block + i * row_bytes, &row->number));
-            row->label = found->labels[begin + i];
-            row->confidence = found->confidence ? found->confidence[begin + i] : 1.0f;
-            row->terminal = found->has_terminal && row->label == 0;
-        }
-    }
-done:
-    base_free(ctx, numbers);
-    base_free(ctx, block);
-    return status;
-}
-
-static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data,
-                                const psi_clustering *found, cluster_known *out)
+static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                                cluster_known *out)
 {
     psi_status status = PSI_OK;
     const size_t n = data->n_observations;
     tally *rows = NULL;
+    uint32_t *numbers = NULL;
     out->dtype = psi_observations_dtype(data->observations);
     out->shape = *psi_observations_shape(data->observations);
     TRY(base_alloc(ctx, n, sizeof *rows, &rows));
+    TRY(base_alloc(ctx, n, sizeof *numbers, &numbers));
     TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(data->observations),
                              &out->observations));
-    TRY(number_rows(ctx, data, found, &out->observations, rows));
+    TRY(cluster_distinct_observations(ctx, &out->observations, data->observations, NULL, n, n,
+                                      numbers));
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = (tally){.number = numbers[i],
+                          .label = found->labels[i],
+                          .terminal = found->has_terminal && found->labels[i] == 0,
+                          .confidence = found->confidence ? found->confidence[i] : 1.0f};
+    }
     qsort(rows, n, sizeof *rows, by_observation);
     TRY(base_alloc(ctx, out->observations.n, sizeof *out->labels, &out->labels));
     TRY(base_alloc(ctx, out->observations.n, sizeof *out->confidence, &out->confidence));
@@ -114,6 +97,7 @@ static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data,
         choose_label(rows + begin, end - begin, &out->labels[number], &out->confidence[number]);
     }
 done:
+    base_free(ctx, numbers);
     base_free(ctx, rows);
     return status;
 }
@@ -179,7 +163,7 @@ done:
 }
 
 // Rows of every latent state, as many of each as there is time for, evenly from all of its own.
-static psi_status choose_rows(psi_ctx *ctx, const psi_clustering *found, uint64_t *rows, size_t *n)
+static psi_status choose_rows(psi_ctx *ctx, const psi_run *found, uint64_t *rows, size_t *n)
 {
     psi_status status = PSI_OK;
     const size_t each = base_max(LOOKED_AT / base_max(found->n_latent, 1), 1);
@@ -202,8 +186,8 @@ done:
     return status;
 }
 
-static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data,
-                                const psi_clustering *found, cluster_known *out)
+static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                                cluster_known *out)
 {
     psi_status status = PSI_OK;
     const psi_net *net = found->representation;
@@ -229,10 +213,7 @@ static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data,
     const psi_batch_source source = {&inputs, cluster_inputs_gather};
     TRY(psi_net_predict_all(ctx, net, work, &source, rows, n, NULL, features, logits));
     for (size_t i = 0; i < n; i++) { // what the network calls them, as it will those to come
-        labels[i] = 0;
-        for (size_t c = 1; c < k; c++) {
-            if (logits[i * k + c] > logits[i * k + (size_t)labels[i]]) labels[i] = (int32_t)c;
-        }
+        labels[i] = (int32_t)base_largest(logits + i * k, 0, k);
     }
     TRY(measure(ctx, out, k, n, labels, features));
 done:
@@ -245,13 +226,19 @@ done:
     return status;
 }
 
-psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data,
-                              const psi_clustering *found, cluster_known *out)
+psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                              cluster_known **out)
 {
-    *out = (cluster_known){0};
-    const psi_status status = found->representation ? find_features(ctx, data, found, out)
-                                                    : find_distinct(ctx, data, found, out);
-    if (status != PSI_OK) cluster_known_free(ctx, out);
+    psi_status status = PSI_OK;
+    cluster_known *seen = NULL;
+    *out = NULL;
+    TRY(base_alloc_zero(ctx, 1, sizeof *seen, &seen));
+    TRY(found->representation ? find_features(ctx, data, found, seen)
+                              : find_distinct(ctx, data, found, seen));
+    *out = seen;
+    seen = NULL;
+done:
+    cluster_known_free(ctx, seen);
     return status;
 }
 
@@ -327,7 +314,8 @@ static psi_status load_kind(psi_ctx *ctx, const char *path, cluster_known *out)
         good = dims[i] > 0 && base_mul(size, (size_t)dims[i], &size) && size < SIZE_MAX / 16;
         out->shape.dim[i] = (size_t)dims[i];
     }
-    if (!good) TRY(FAIL(ctx, PSI_EDATA, "%s: no observation has this type or shape", path));
+    if (!good)
+        TRY(FAIL(ctx, PSI_EDATA, "%s: the type or shape of an observation is invalid", path));
     out->dtype = (psi_dtype)*dtype;
     out->shape.rank = rank;
 done:
@@ -346,35 +334,38 @@ static psi_status load_table(psi_ctx *ctx, const char *path, size_t n_latent, cl
     const size_t row_bytes = numbers * psi_dtype_size(out->dtype);
     TRY(load(ctx, path, "labels", PSI_INT32, 0, &n, &out->labels));
     if (n == 0 || !base_mul(n, numbers, &cells))
-        TRY(FAIL(ctx, PSI_EDATA, "%s: %zu observations of this shape cannot be", path, n));
+        TRY(FAIL(ctx, PSI_EDATA, "%s: there cannot be %zu observations of this shape", path, n));
     TRY(load(ctx, path, "confidence", PSI_FLOAT32, n, NULL, &out->confidence));
     TRY(load(ctx, path, "observations", out->dtype, cells, NULL, &rows));
     TRY(cluster_distinct_new(ctx, row_bytes, &out->observations));
     for (size_t i = 0; i < n; i++) {
         uint32_t number;
         if (out->labels[i] < -1 || out->labels[i] >= (int32_t)n_latent)
-            TRY(FAIL(ctx, PSI_EDATA, "%s: %d is no latent state", path, out->labels[i]));
+            TRY(FAIL(ctx, PSI_EDATA, "%s: %d is not a latent state", path, out->labels[i]));
         TRY(cluster_distinct_add(ctx, &out->observations, rows + i * row_bytes, &number));
-        if (number != i) TRY(FAIL(ctx, PSI_EDATA, "%s: an observation is there twice", path));
+        if (number != i) TRY(FAIL(ctx, PSI_EDATA, "%s: an observation occurs twice", path));
     }
 done:
     psi_array_free(ctx, rows);
     return status;
 }
 
-psi_status cluster_known_load(psi_ctx *ctx, const psi_run_result *run, cluster_known *out)
+psi_status cluster_known_load(psi_ctx *ctx, const psi_run *run, cluster_known **out)
 {
     psi_status status = PSI_OK;
+    cluster_known *seen = NULL;
     char *path = NULL;
-    *out = (cluster_known){0};
+    *out = NULL;
     TRY(base_join(ctx, run->folder, "seen.npz", &path));
-    if (access(path, F_OK) == 0) {
-        const psi_net *net = run->representation;
-        TRY(net ? load_network(ctx, path, run->n_latent, psi_net_n_features(net), out)
-                : load_table(ctx, path, run->n_latent, out));
-    }
+    if (access(path, F_OK) != 0) goto done;
+    TRY(base_alloc_zero(ctx, 1, sizeof *seen, &seen));
+    const psi_net *net = run->representation;
+    TRY(net ? load_network(ctx, path, run->n_latent, psi_net_n_features(net), seen)
+            : load_table(ctx, path, run->n_latent, seen));
+    *out = seen;
+    seen = NULL;
 done:
     base_free(ctx, path);
-    if (status != PSI_OK) cluster_known_free(ctx, out);
+    cluster_known_free(ctx, seen);
     return status;
 }

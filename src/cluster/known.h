@@ -13,7 +13,7 @@
 
 #include <psifold/cluster.h>
 
-typedef struct cluster_known {
+typedef struct psi_known {
     // with a table
     psi_dtype dtype;
     psi_shape shape;
@@ -25,13 +25,14 @@ typedef struct cluster_known {
     float *centre, *scale, reach;
 } cluster_known;
 
-psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data,
-                              const psi_clustering *found, cluster_known *out);
+// *out belongs to the caller.
+psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                              cluster_known **out);
 psi_status cluster_known_save(psi_ctx *ctx, const cluster_known *seen, size_t n_latent,
                               const char *path);
 
-// Checked as hostile. A run of an older version has no such file: *out is then empty.
-psi_status cluster_known_load(psi_ctx *ctx, const psi_run_result *run, cluster_known *out);
+// Checked as hostile. A run of an older version has no such file: *out is then NULL.
+psi_status cluster_known_load(psi_ctx *ctx, const psi_run *run, cluster_known **out);
 void cluster_known_free(psi_ctx *ctx, cluster_known *seen);
 
 // How far features (D) are from the centre of their latent state, in units of how far those that

@@ -3,8 +3,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
-
-#include <xxhash.h>
+#include "cluster/distinct.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,7 +29,7 @@ static psi_status nodes_new(psi_ctx *ctx, size_t n, bool looks, cluster_looks *o
     TRY(base_alloc(ctx, n, sizeof *out->right, &out->right));
     TRY(base_alloc(ctx, n, sizeof *out->parent, &out->parent));
     for (size_t v = 0; v < n; v++) out->left[v] = out->right[v] = out->parent[v] = -1;
-    out->forest = (psi_forest){n, out->left, out->right, looks};
+    out->forest = (psi_forest){n, out->left, out->right, looks, 0.0};
 done:
     return status;
 }
@@ -41,54 +40,41 @@ psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, 
                                   cluster_looks *out)
 {
     psi_status status = PSI_OK;
-    enum { BLOCK = 4096 };
     const psi_observations *observations = problem->data->observations;
-    const size_t row_bytes = psi_observations_row_bytes(observations);
-    const size_t slots = (size_t)1 << (64 - __builtin_clzll(2 * most + 1));
-    unsigned char *known = NULL, *block = NULL;
-    uint32_t *slot = NULL;
-    size_t room = 256, n = 0;
+    cluster_distinct distinct = {0};
+    uint32_t *numbers = NULL;
     *out = (cluster_looks){0};
     TRY(list_leaves(ctx, problem, out));
-    TRY(base_alloc_zero(ctx, slots, sizeof *slot, &slot)); // number + 1; 0 is free
-    TRY(base_alloc(ctx, room, row_bytes, &known));
-    TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
-    base_progress progress =
-        base_progress_start(ctx, "telling observations apart", problem->n_states);
-    for (size_t begin = 0; begin < problem->n_states; begin += BLOCK) {
-        const size_t count = base_min(BLOCK, problem->n_states - begin);
-        const uint64_t *rows = problem->states + begin;
-        TRY(base_progress_at(&progress, begin));
-        TRY(psi_observations_gather(ctx, observations, rows, count, block));
-        for (size_t i = 0; i < count; i++) {
-            const unsigned char *row = block + i * row_bytes;
-            size_t at = XXH3_64bits(row, row_bytes) & (slots - 1);
-            while (slot[at] && memcmp(known + (slot[at] - 1) * row_bytes, row, row_bytes) != 0) {
-                at = (at + 1) & (slots - 1);
-            }
-            if (!slot[at]) {
-                if (n == most) {
-                    status = FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations",
-                                  most);
-                    goto done;
-                }
-                if (n == room) {
-                    room *= 2;
-                    TRY(base_resize(ctx, room, row_bytes, &known));
-                }
-                memcpy(known + n * row_bytes, row, row_bytes);
-                slot[at] = (uint32_t)++n;
-            }
-            out->leaf[rows[i]] = (int32_t)slot[at] - 1;
-        }
+    TRY(base_alloc(ctx, problem->n_states, sizeof *numbers, &numbers));
+    TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
+    TRY(cluster_distinct_observations(ctx, &distinct, observations, problem->states,
+                                      problem->n_states, most, numbers));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        out->leaf[problem->states[i]] = (int32_t)numbers[i];
     }
-    base_progress_end(&progress, problem->n_states);
+    TRY(nodes_new(ctx, distinct.n, false, out));
+    out->n_leaves = distinct.n;
+done:
+    cluster_distinct_free(ctx, &distinct);
+    base_free(ctx, numbers);
+    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    return status;
+}
+
+psi_status cluster_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
+                                   const int32_t *labels, size_t n, size_t first,
+                                   cluster_looks *out)
+{
+    psi_status status = PSI_OK;
+    *out = (cluster_looks){0};
+    TRY(list_leaves(ctx, problem, out));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        out->leaf[row] = labels[row] < 0 ? -1 : labels[row] - (int32_t)first;
+    }
     TRY(nodes_new(ctx, n, false, out));
     out->n_leaves = n;
 done:
-    base_free(ctx, block);
-    base_free(ctx, slot);
-    base_free(ctx, known);
     if (status != PSI_OK) cluster_looks_free(ctx, out);
     return status;
 }
@@ -106,7 +92,7 @@ typedef struct growing {
     float *direction;     // (width)
 } growing;
 
-static void standardise(const cluster_problem *problem, size_t width, float *vectors)
+void cluster_looks_standardise(const cluster_problem *problem, size_t width, float *vectors)
 {
     for (size_t w = 0; w < width; w++) {
         double mean = 0.0, square = 0.0;
@@ -271,7 +257,6 @@ psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size
     TRY(base_alloc(ctx, width, sizeof *grow.mean, &grow.mean));
     TRY(base_alloc(ctx, width, sizeof *grow.sum, &grow.sum));
     TRY(base_alloc(ctx, width, sizeof *grow.direction, &grow.direction));
-    standardise(problem, width, vectors);
     memcpy(grow.row, problem->states, n * sizeof *grow.row);
     uint64_t *begin = out->begin, *end = out->end;
     begin[0] = 0;
@@ -312,6 +297,29 @@ done:
     return status;
 }
 
+psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
+                                    const cluster_looks *tree, size_t most, double impurity,
+                                    cluster_looks *out)
+{
+    psi_status status = PSI_OK;
+    *out = (cluster_looks){.width = tree->width, .vectors = tree->vectors};
+    TRY(list_leaves(ctx, problem, out));
+    for (size_t v = 0; v < tree->forest.n_nodes; v++) {
+        const int32_t up = tree->parent[v];
+        const bool small = tree->end[v] - tree->begin[v] <= most || tree->left[v] < 0;
+        if (!small || (up >= 0 && tree->end[up] - tree->begin[up] <= most)) continue;
+        for (uint64_t i = tree->begin[v]; i < tree->end[v]; i++) {
+            out->leaf[tree->row[i]] = (int32_t)out->n_leaves;
+        }
+        out->n_leaves++;
+    }
+    TRY(nodes_new(ctx, out->n_leaves, true, out));
+    out->forest.impurity = impurity;
+done:
+    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    return status;
+}
+
 // The smallest branch around a row that has a few dozen others.
 static int32_t branch_of(const cluster_looks *looks, uint64_t row)
 {
@@ -321,10 +329,10 @@ static int32_t branch_of(const cluster_looks *looks, uint64_t row)
     return v;
 }
 
-size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
-                             uint64_t nearest[LOOKS_NEAREST])
+// Among the rows of a node.
+static size_t nearest_below(const cluster_looks *looks, int32_t v, const int32_t *labels,
+                            uint64_t row, uint64_t nearest[LOOKS_NEAREST])
 {
-    const int32_t v = branch_of(looks, row);
     const size_t width = looks->width;
     float distance[LOOKS_NEAREST];
     size_t n = 0;
@@ -344,6 +352,18 @@ size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, 
         nearest[at] = other;
     }
     return n;
+}
+
+size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+                             uint64_t nearest[LOOKS_NEAREST])
+{
+    return nearest_below(looks, branch_of(looks, row), labels, row, nearest);
+}
+
+size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
+                                    uint64_t nearest[LOOKS_NEAREST])
+{
+    return nearest_below(looks, 0, NULL, row, nearest);
 }
 
 size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,

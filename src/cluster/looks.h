@@ -26,10 +26,23 @@ typedef struct cluster_looks {
 psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
                                   cluster_looks *out);
 
-// A tree over vectors (n_rows, width), one for each observation, which are standardised in place
-// and must outlive it.
+// Labels (n_rows), first … first + n − 1, as if they were distinct observations.
+psi_status cluster_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
+                                   const int32_t *labels, size_t n, size_t first,
+                                   cluster_looks *out);
+
+// Every number of the vectors gets mean 0 and variance 1 over the states.
+void cluster_looks_standardise(const cluster_problem *problem, size_t width, float *vectors);
+
+// A tree over vectors (n_rows, width), one for each observation, which must outlive it.
 psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
                               float *vectors, cluster_looks *out);
+
+// Branches of a tree of at most so many observations, each by itself: prototypes, which mix latent
+// states everywhere, by as much as the impurity says (psi_forest).
+psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
+                                    const cluster_looks *tree, size_t most, double impurity,
+                                    cluster_looks *out);
 
 // What the looks of a row say of its label: the votes of its nearest neighbours among the labelled
 // rows on its branch, and of its own cell, which has half of them. At most LOOKS_LABELS labels,
@@ -43,6 +56,9 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uin
 enum { LOOKS_NEAREST = 9 };
 size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
                              uint64_t nearest[LOOKS_NEAREST]); // labels: none that is −1; or NULL
+// Among all rows, on whichever branch. O(n_states · width).
+size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
+                                    uint64_t nearest[LOOKS_NEAREST]);
 
 void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks);
 

@@ -18,21 +18,6 @@ typedef struct network_state {
     float *block; // (PREDICT_ROWS, D)
 } network_state;
 
-struct cluster_fit {
-    psi_net *head; // (D) → (A, K)
-    psi_work *work;
-    size_t n_actions, n_classes;
-};
-
-static void fit_free(void *self, psi_ctx *ctx, cluster_fit *fit)
-{
-    (void)self;
-    if (!fit) return;
-    psi_work_free(ctx, fit->work);
-    psi_net_free(ctx, fit->head);
-    base_free(ctx, fit);
-}
-
 // Every class begins as the class it comes from, for all actions.
 static psi_status inherit(psi_ctx *ctx, const cluster_fit *start, const int32_t *parent,
                           cluster_fit *fit, size_t d)
@@ -43,8 +28,8 @@ static psi_status inherit(psi_ctx *ctx, const cluster_fit *start, const int32_t 
     TRY(base_alloc(ctx, fit->n_actions * fit->n_classes, d * sizeof(float), &to));
     for (size_t tensor = 0; tensor < 2; tensor++) { // head.weight (A·K, D), head.bias (A·K)
         const size_t width = tensor == 0 ? d : 1;
-        TRY(psi_net_tensor_get(ctx, start->head, tensor, from));
-        TRY(psi_net_tensor_get(ctx, fit->head, tensor, to));
+        TRY(psi_net_tensor_get(ctx, start->net, tensor, from));
+        TRY(psi_net_tensor_get(ctx, fit->net, tensor, to));
         for (size_t a = 0; a < fit->n_actions; a++) {
             for (size_t k = 0; k < fit->n_classes; k++) {
                 if (parent[k] < 0) continue;
@@ -53,7 +38,7 @@ static psi_status inherit(psi_ctx *ctx, const cluster_fit *start, const int32_t 
                        width * sizeof *to);
             }
         }
-        TRY(psi_net_tensor_set(ctx, fit->head, tensor, to));
+        TRY(psi_net_tensor_set(ctx, fit->net, tensor, to));
     }
 done:
     base_free(ctx, to);
@@ -74,12 +59,12 @@ static psi_status head_new(psi_ctx *ctx, const network_state *state, const clust
     TRY(base_alloc_zero(ctx, 1, sizeof *fit, &fit));
     fit->n_actions = samples->n_actions;
     fit->n_classes = samples->n_classes;
-    TRY(psi_net_new(ctx, &spec, seed, &fit->head));
-    TRY(psi_work_new(ctx, fit->head, &(psi_work_options){.max_batch = max_batch}, &fit->work));
+    TRY(psi_net_new(ctx, &spec, seed, &fit->net));
+    TRY(psi_work_new(ctx, fit->net, &(psi_work_options){.max_batch = max_batch}, &fit->work));
     *out = fit;
     fit = NULL;
 done:
-    fit_free(NULL, ctx, fit);
+    cluster_fit_free(ctx, fit);
     return status;
 }
 
@@ -219,7 +204,7 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
     if (samples->n == 0) return FAIL(ctx, PSI_EDATA, "there is no transition left to learn from");
     TRY(head_new(ctx, state, samples, base_max(batch, PREDICT_ROWS), seed, &fit));
     if (start) TRY(inherit(ctx, start, parent, fit, state->cache.d));
-    TRY(psi_adam_new(ctx, fit->head, NULL, &adam));
+    TRY(psi_adam_new(ctx, fit->net, NULL, &adam));
     TRY(sort_by_class(ctx, samples, &training.sorted));
     TRY(base_alloc(ctx, batch, sizeof *training.rows, &training.rows));
     TRY(base_alloc(ctx, batch, state->cache.d * sizeof(float), &training.inputs));
@@ -241,7 +226,7 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
             base_team_run(base_ctx_team(ctx), drop_half, &job);
         }
         double loss;
-        TRY(psi_net_train_step(ctx, fit->head, fit->work, adam, training.inputs, &labels, batch,
+        TRY(psi_net_train_step(ctx, fit->net, fit->work, adam, training.inputs, &labels, batch,
                                psi_schedule_at(&schedule, step, options->head_steps), &loss));
         TRY(base_progress_at(&progress, step + 1));
     }
@@ -251,26 +236,20 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
 done:
     head_training_free(ctx, &training);
     psi_adam_free(ctx, adam);
-    fit_free(self, ctx, fit);
+    cluster_fit_free(ctx, fit);
     return status;
 }
 
-static psi_status fit_save(void *self, psi_ctx *ctx, const cluster_fit *fit, const char *path)
-{
-    (void)self;
-    return psi_net_save(ctx, fit->head, path);
-}
-
-static psi_status fit_load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
-                           size_t n_classes, cluster_fit **out)
+static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
+                       size_t n_classes, cluster_fit **out)
 {
     psi_status status = PSI_OK;
     const network_state *state = self;
     cluster_fit *fit = NULL;
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *fit, &fit));
-    TRY(psi_net_load(ctx, path, &fit->head));
-    const psi_net_spec *spec = psi_net_spec_of(fit->head);
+    TRY(psi_net_load(ctx, path, &fit->net));
+    const psi_net_spec *spec = psi_net_spec_of(fit->net);
     if (spec->kind != PSI_NET_MLP || spec->n_hidden != 0 || spec->input_dtype != PSI_FLOAT32 ||
         psi_shape_size(&spec->input) != state->cache.d || spec->n_actions != n_actions ||
         spec->n_classes != n_classes) {
@@ -280,14 +259,16 @@ static psi_status fit_load(void *self, psi_ctx *ctx, const char *path, size_t n_
     }
     fit->n_actions = n_actions;
     fit->n_classes = n_classes;
-    TRY(psi_work_new(ctx, fit->head, &(psi_work_options){.max_batch = PREDICT_ROWS}, &fit->work));
+    TRY(psi_work_new(ctx, fit->net, &(psi_work_options){.max_batch = PREDICT_ROWS}, &fit->work));
     *out = fit;
     fit = NULL;
 done:
-    fit_free(NULL, ctx, fit);
+    cluster_fit_free(ctx, fit);
     return status;
 }
 
+// base_softmax in floats and by all threads: every state, action and class of every refinement
+// passes here.
 typedef struct softmax_job {
     float *p;
     size_t n, k; // rows of k logits
@@ -314,8 +295,8 @@ static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, cons
     for (size_t begin = 0; begin < n; begin += PREDICT_ROWS) {
         const size_t count = base_min(PREDICT_ROWS, n - begin);
         cluster_features_gather(ctx, &state->cache, rows + begin, count, state->block);
-        const psi_status status = psi_net_predict(ctx, fit->head, fit->work, state->block, count,
-                                                  NULL, p + begin * width);
+        const psi_status status =
+            psi_net_predict(ctx, fit->net, fit->work, state->block, count, NULL, p + begin * width);
         if (status != PSI_OK) return status;
         softmax_job job = {p + begin * width, count * fit->n_actions, fit->n_classes};
         base_team_run(base_ctx_team(ctx), softmax_rows, &job);
@@ -336,13 +317,8 @@ static void network_free(void *self, psi_ctx *ctx)
 static psi_status check_trunk(psi_ctx *ctx, const psi_net *trunk, const psi_net_spec *wanted)
 {
     const psi_net_spec *spec = psi_net_spec_of(trunk);
-    bool same = spec->kind == wanted->kind && spec->input.rank == wanted->input.rank &&
-                spec->input_dtype == wanted->input_dtype && spec->n_hidden == wanted->n_hidden &&
-                spec->n_actions == wanted->n_actions && spec->n_classes == wanted->n_classes;
-    for (size_t i = 0; same && i < spec->input.rank; i++) {
-        same = spec->input.dim[i] == wanted->input.dim[i];
-    }
-    for (size_t i = 0; same && i < spec->n_hidden; i++) same = spec->hidden[i] == wanted->hidden[i];
+    const bool same = cluster_same_trunk(spec, wanted) && spec->n_actions == wanted->n_actions &&
+                      spec->n_classes == wanted->n_classes;
     if (same) return PSI_OK;
     return FAIL(ctx, PSI_EDATA, "the checkpoint's trunk is not a network for these observations");
 }
@@ -381,8 +357,9 @@ psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *proble
     const psi_net_spec spec = trunk_spec(problem, inputs, options);
     *out = NULL;
     TRY(psi_net_new(ctx, &spec, options->seed, &trunk));
-    TRY(cluster_trunk_train(ctx, problem, inputs, &options->trunk, trunk, &losses));
-    *out = trunk;
+    status = cluster_trunk_train(ctx, problem, inputs, &options->trunk, trunk, &losses);
+    if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
+    *out = trunk; // as far as it got
     trunk = NULL;
 done:
     psi_net_free(ctx, trunk);
@@ -402,52 +379,39 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
     state->options = options;
     TRY(cluster_features_new(ctx, problem, inputs, trunk, options->cache, &state->cache));
     TRY(base_alloc(ctx, PREDICT_ROWS, state->cache.d * sizeof(float), &state->block));
-    *out = (cluster_approximator){.name = psi_net_kind_name(options->kind),
+    *out = (cluster_approximator){.kind = cluster_kind_of(options->kind),
                                   .self = state,
                                   .fit = fit_head,
                                   .predict = predict,
-                                  .fit_free = fit_free,
-                                  .fit_save = fit_save,
-                                  .fit_load = fit_load,
-                                  .free = network_free};
+                                  .load = load,
+                                  .free = network_free,
+                                  .features = &state->cache};
     state = NULL;
 done:
     network_free(state, ctx);
     return status;
 }
 
-const feature_cache *cluster_network_features(const cluster_approximator *approximator)
-{
-    const network_state *state = approximator->self;
-    return state && approximator->free == network_free ? &state->cache : NULL;
-}
-
-psi_status cluster_network_join(psi_ctx *ctx, const cluster_approximator *approximator,
-                                const psi_net *trunk, const cluster_fit *fit, psi_net **out)
+psi_status cluster_network_join(psi_ctx *ctx, const feature_cache *features, const psi_net *trunk,
+                                const cluster_fit *fit, psi_net **out)
 {
     psi_status status = PSI_OK;
-    const network_state *state = approximator->self;
-    const size_t d = state->cache.d, outputs = fit->n_actions * fit->n_classes;
-    psi_net *net = NULL;
-    float *weight = NULL, *bias = NULL;
+    const size_t d = features->d, outputs = fit->n_actions * fit->n_classes;
+    psi_net *net = NULL, *head = NULL;
+    float *weight = NULL;
     *out = NULL;
     TRY(cluster_with_new_head(ctx, trunk, fit->n_actions, fit->n_classes, 0, &net));
+    TRY(psi_net_clone(ctx, fit->net, &head));
     TRY(base_alloc(ctx, outputs, d * sizeof *weight, &weight));
-    TRY(base_alloc(ctx, outputs, sizeof *bias, &bias));
-    TRY(psi_net_tensor_get(ctx, fit->head, 0, weight));
-    TRY(psi_net_tensor_get(ctx, fit->head, 1, bias));
-    for (size_t i = 0; i < outputs * d; i++) weight[i] *= state->cache.scale[i % d];
-    for (size_t i = 0; i < psi_net_tensor_count(net); i++) {
-        psi_tensor_info info;
-        TRY(psi_net_tensor_info(ctx, net, i, &info));
-        if (strcmp(info.name, "head.weight") == 0) TRY(psi_net_tensor_set(ctx, net, i, weight));
-        if (strcmp(info.name, "head.bias") == 0) TRY(psi_net_tensor_set(ctx, net, i, bias));
-    }
+    TRY(psi_net_tensor_get(ctx, head, 0, weight)); // head.weight (A·K, D), of scaled features
+    for (size_t i = 0; i < outputs * d; i++) weight[i] *= features->scale[i % d];
+    TRY(psi_net_tensor_set(ctx, head, 0, weight));
+    TRY(psi_net_set_head(ctx, net, head));
     *out = net;
     net = NULL;
 done:
-    base_free(ctx, bias);
     base_free(ctx, weight);
+    psi_net_free(ctx, head);
     psi_net_free(ctx, net);
     return status;
 }

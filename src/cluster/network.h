@@ -19,7 +19,8 @@ typedef struct network_options {
     uint64_t seed;
 } network_options;
 
-// Trains the network whose trunk the heads will stand on. *out belongs to the caller.
+// Trains the network whose trunk the heads will stand on. Where the time is up before that is done,
+// the status says so and *out is the network as it is by then. *out belongs to the caller.
 psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
                                      cluster_inputs *inputs, const network_options *options,
                                      psi_net **out);
@@ -35,11 +36,9 @@ psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, clu
                                const network_options *options, const psi_net *trunk,
                                cluster_approximator *out);
 
-// The trunk with the heads of a fit on top, as one network. *out belongs to the caller.
-psi_status cluster_network_join(psi_ctx *ctx, const cluster_approximator *approximator,
-                                const psi_net *trunk, const cluster_fit *fit, psi_net **out);
-
-// The features of all observations: borrowed. NULL if the approximator has none.
-const feature_cache *cluster_network_features(const cluster_approximator *approximator);
+// The trunk with the heads of a fit on its features on top, as one network. *out belongs to the
+// caller.
+psi_status cluster_network_join(psi_ctx *ctx, const feature_cache *features, const psi_net *trunk,
+                                const cluster_fit *fit, psi_net **out);
 
 #endif

@@ -119,8 +119,9 @@ static psi_status standardise(psi_ctx *ctx, cluster_inputs *inputs)
         for (size_t k = 0; k < size; k++) {
             const double x = element(row, inputs->dtype, k);
             if (!isfinite(x)) {
-                status = FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is no number",
-                              (unsigned long long)at);
+                status =
+                    FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is not a number",
+                         (unsigned long long)at);
                 goto done;
             }
             sum[k / each] += x;

@@ -17,6 +17,16 @@ const char *psi_verdict_name(psi_verdict verdict)
     return NAMES[verdict];
 }
 
+const char *psi_doubt_name(psi_doubt_kind kind)
+{
+    static const char *const NAMES[] = {
+#define X(name, text) text,
+        PSI_DOUBT_TABLE(X)
+#undef X
+    };
+    return NAMES[kind];
+}
+
 const char *psi_approximator_name(psi_approximator approximator)
 {
     static const char *const NAMES[] = {
@@ -61,13 +71,9 @@ static const psi_option OPTIONS[] = {
     {"filter", 0, PSI_OPTION_REAL, FIELD(filter), "F", "0.0025", "[0,1)", PSI_OPTION_MORE,
      "smaller shares of the states are spurious"},
     {"max-refinements", 0, PSI_OPTION_SIZE, FIELD(max_refinements), "N", "200", "[1,",
-     PSI_OPTION_MORE, "in one round"},
-    {"max-rounds", 0, PSI_OPTION_SIZE, FIELD(max_rounds), "N", "4", "[1,", PSI_OPTION_MORE,
-     "rounds of refinement"},
+     PSI_OPTION_MORE, "give up beyond"},
     {"max-latent-states", 0, PSI_OPTION_SIZE, FIELD(max_latent_states), "N", "10000", "[1,",
      PSI_OPTION_MORE, "give up beyond"},
-    {"subset", 0, PSI_OPTION_SIZE, FIELD(subset), "N", "262144", NULL, PSI_OPTION_MORE,
-     "refinements look at about N states, the last at all; 0: all at all"},
     // networks
     {"hidden", 0, PSI_OPTION_SIZE, FIELD(hidden), "N", "0", NULL, PSI_OPTION_MORE,
      "units of the perceptron's two layers; 0: 512, and 128 where it only tells labels apart"},
@@ -86,7 +92,7 @@ static const psi_option OPTIONS[] = {
     {"auxiliary", 0, PSI_OPTION_FLAG, FIELD(auxiliary), NULL, "on", NULL, PSI_OPTION_MORE,
      "features also learn to tell actions and what comes next"},
     {"dropout", 0, PSI_OPTION_FLAG, FIELD(dropout), NULL, "on", NULL, PSI_OPTION_MORE,
-     "heads learn from a random half of the features at a time until a round hides something"},
+     "heads learn from a random half of the features at a time"},
     {"fine-tune", 0, PSI_OPTION_FLAG, FIELD(fine_tune), NULL, "on", NULL, PSI_OPTION_MORE,
      "at the end the whole network learns the latent states"},
     {"heads", 0, PSI_OPTION_FLAG, FIELD(heads), NULL, "on", NULL, PSI_OPTION_MORE,
@@ -123,8 +129,6 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
     if (!task) task = "";
     out->split = true;
     out->smooth = false;
-    out->subset = 0;
-    out->max_rounds = 1;
     out->hidden = 1000;
     if (strcmp(task, "column-world") == 0) {
         out->paper = PSI_PAPER_COLUMN_WORLD;

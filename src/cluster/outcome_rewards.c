@@ -72,13 +72,15 @@ static psi_status share_of_repeats(psi_ctx *ctx, const cluster_problem *problem,
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
-    const size_t n = data->n_transitions;
     double pairs = 0.0, equal = 0.0;
     keyed *sorted = NULL;
-    TRY(base_alloc(ctx, n, sizeof *sorted, &sorted));
-    for (size_t t = 0; t < n; t++) {
-        const uint64_t leaf = (uint64_t)looks->leaf[problem->row[t]];
-        sorted[t] = (keyed){leaf * data->n_actions + (uint64_t)data->actions[t], data->rewards[t]};
+    TRY(base_alloc(ctx, data->n_transitions, sizeof *sorted, &sorted));
+    size_t n = 0;
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const int32_t leaf = looks->leaf[problem->row[t]];
+        if (leaf < 0) continue;
+        sorted[n++] = (keyed){(uint64_t)leaf * data->n_actions + (uint64_t)data->actions[t],
+                              data->rewards[t]};
     }
     qsort(sorted, n, sizeof *sorted, by_key);
     for (size_t i = 0; i < n;) {
@@ -127,8 +129,10 @@ static psi_status find_means(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->precision, &out->precision));
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->weighted, &out->weighted));
     for (size_t t = 0; t < data->n_transitions; t++) {
-        const size_t at = (size_t)looks->leaf[problem->row[t]] * actions + (size_t)data->actions[t];
+        const int32_t leaf = looks->leaf[problem->row[t]];
+        const size_t at = (size_t)leaf * actions + (size_t)data->actions[t];
         const double away = data->rewards[t] - out->mean;
+        if (leaf < 0) continue;
         n[at]++;
         sum[at] += away;
         square[at] += away * away;

@@ -3,9 +3,9 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/file.h"
+#include "base/vector.h"
 #include "cluster/representation.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -18,21 +18,6 @@ typedef struct paper_state {
     psi_net *last;  // trained last: the next one takes over its lower layers
     char *kept;     // the file that keeps the training under way, or the last one
 } paper_state;
-
-struct cluster_fit {
-    psi_net *net; // observation → (A, K)
-    psi_work *work;
-    size_t n_actions, n_classes;
-};
-
-static void fit_free(void *self, psi_ctx *ctx, cluster_fit *fit)
-{
-    (void)self;
-    if (!fit) return;
-    psi_work_free(ctx, fit->work);
-    psi_net_free(ctx, fit->net);
-    base_free(ctx, fit);
-}
 
 static psi_status remember(psi_ctx *ctx, paper_state *state, const psi_net *net)
 {
@@ -96,7 +81,7 @@ static psi_status fit_network(void *self, psi_ctx *ctx, const cluster_samples *s
     *out = fit;
     fit = NULL;
 done:
-    fit_free(self, ctx, fit);
+    cluster_fit_free(ctx, fit);
     return status;
 }
 
@@ -109,18 +94,10 @@ static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, cons
         psi_net_predict_all(ctx, fit->net, fit->work, &source, rows, n, NULL, NULL, p);
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n * fit->n_actions; i++) {
-        float *row = p + i * fit->n_classes, most = row[0], sum = 0.0f;
-        for (size_t k = 1; k < fit->n_classes; k++) most = fmaxf(most, row[k]);
-        for (size_t k = 0; k < fit->n_classes; k++) sum += row[k] = expf(row[k] - most);
-        for (size_t k = 0; k < fit->n_classes; k++) row[k] /= sum;
+        float *row = p + i * fit->n_classes;
+        base_softmax(row, fit->n_classes, row);
     }
     return PSI_OK;
-}
-
-static psi_status fit_save(void *self, psi_ctx *ctx, const cluster_fit *fit, const char *path)
-{
-    (void)self;
-    return psi_net_save(ctx, fit->net, path);
 }
 
 // A network from a file, if it takes these observations.
@@ -128,19 +105,14 @@ static psi_status check_net(psi_ctx *ctx, const paper_state *state, const psi_ne
                             size_t n_actions, size_t n_classes)
 {
     const psi_net_spec *spec = psi_net_spec_of(net), *wanted = psi_net_spec_of(state->first);
-    bool same = spec->kind == wanted->kind && spec->input_dtype == wanted->input_dtype &&
-                spec->input.rank == wanted->input.rank && spec->n_hidden == wanted->n_hidden &&
-                spec->n_actions == n_actions && spec->n_classes == n_classes;
-    for (size_t i = 0; same && i < spec->input.rank; i++) {
-        same = spec->input.dim[i] == wanted->input.dim[i];
-    }
-    for (size_t i = 0; same && i < spec->n_hidden; i++) same = spec->hidden[i] == wanted->hidden[i];
+    const bool same = cluster_same_trunk(spec, wanted) && spec->n_actions == n_actions &&
+                      spec->n_classes == n_classes;
     if (same) return PSI_OK;
     return FAIL(ctx, PSI_EDATA, "the checkpoint's network is not one for these observations");
 }
 
-static psi_status fit_load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
-                           size_t n_classes, cluster_fit **out)
+static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
+                       size_t n_classes, cluster_fit **out)
 {
     psi_status status = PSI_OK;
     paper_state *state = self;
@@ -156,7 +128,7 @@ static psi_status fit_load(void *self, psi_ctx *ctx, const char *path, size_t n_
     *out = fit;
     fit = NULL;
 done:
-    fit_free(self, ctx, fit);
+    cluster_fit_free(ctx, fit);
     return status;
 }
 
@@ -192,22 +164,15 @@ psi_status cluster_paper_new(psi_ctx *ctx, const cluster_problem *problem, clust
         TRY(check_net(ctx, state, rewards, spec.n_actions, spec.n_classes));
         TRY(remember(ctx, state, rewards));
     }
-    *out = (cluster_approximator){.name = psi_net_kind_name(options->kind),
+    *out = (cluster_approximator){.kind = cluster_kind_of(options->kind),
                                   .self = state,
                                   .fit = fit_network,
                                   .predict = predict,
-                                  .fit_free = fit_free,
-                                  .fit_save = fit_save,
-                                  .fit_load = fit_load,
-                                  .free = paper_free};
+                                  .load = load,
+                                  .free = paper_free,
+                                  .trained = (const psi_net *const *)&state->last};
     state = NULL;
 done:
     paper_free(state, ctx);
     return status;
-}
-
-const psi_net *cluster_paper_net(const cluster_approximator *approximator)
-{
-    if (approximator->free != paper_free) return NULL;
-    return ((const paper_state *)approximator->self)->last;
 }

@@ -22,7 +22,4 @@ psi_status cluster_paper_new(psi_ctx *ctx, const cluster_problem *problem, clust
                              const paper_options *options, const psi_net *rewards,
                              cluster_approximator *out);
 
-// The network that was trained last; NULL if the approximator is another, or has trained none.
-const psi_net *cluster_paper_net(const cluster_approximator *approximator);
-
 #endif

@@ -9,8 +9,8 @@ typedef enum cluster_phase {
     PHASE_LEARNING,       // the trunk
     PHASE_FEATURES,       // of all observations
     PHASE_REFINEMENTS,    // Algorithm 1
-    PHASE_POLISHING,      // what trajectories say about labels
-    PHASE_HIDDEN,         // the split test
+    PHASE_LABELS,         // what looks and trajectories say about labels
+    PHASE_JUDGING,        // how sure that is
     PHASE_REPRESENTATION, // the network that comes out
     PHASE_HEADS,          // of the refinements
     PHASE_REST,

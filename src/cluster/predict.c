@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "base/vector.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,8 +16,8 @@ enum { BATCH = 256, BLOCK = 4096 };
 static const float SLACK = 1.5f;
 
 struct psi_predictor {
-    const psi_net *net; // NULL: a table
-    cluster_known known;
+    const psi_net *net;         // NULL: a table
+    const cluster_known *known; // the run's; NULL: of an older version
     psi_work *work;
     size_t n_latent, room; // rows that logits and features have room for
     float *logits, *features;
@@ -24,7 +25,7 @@ struct psi_predictor {
     uint64_t *rows;
 };
 
-psi_status psi_predictor_new(psi_ctx *ctx, const psi_run_result *run, psi_predictor **out)
+psi_status psi_predictor_new(psi_ctx *ctx, const psi_run *run, psi_predictor **out)
 {
     psi_status status = PSI_OK;
     psi_predictor *made = NULL;
@@ -32,15 +33,15 @@ psi_status psi_predictor_new(psi_ctx *ctx, const psi_run_result *run, psi_predic
     TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
     made->net = run->representation;
     made->n_latent = run->n_latent;
-    TRY(cluster_known_load(ctx, run, &made->known));
+    made->known = run->known;
     if (made->net) {
         TRY(psi_work_new(ctx, made->net,
                          &(psi_work_options){.max_batch = BATCH, .predict_only = true},
                          &made->work));
-    } else if (!made->known.labels) {
+    } else if (!made->known) {
         TRY(FAIL(ctx, PSI_EMISSING,
                  "%s used a table and does not say of which observations: cluster the data again",
-                 run->folder));
+                 run->folder ? run->folder : "the run"));
     }
     *out = made;
     made = NULL;
@@ -52,7 +53,6 @@ done:
 void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor)
 {
     if (!predictor) return;
-    cluster_known_free(ctx, &predictor->known);
     psi_work_free(ctx, predictor->work);
     base_free(ctx, predictor->logits);
     base_free(ctx, predictor->features);
@@ -71,7 +71,7 @@ static psi_status make_room(psi_ctx *ctx, psi_predictor *p, size_t rows)
         TRY(base_resize(ctx, rows, p->n_latent * sizeof *p->logits, &p->logits));
         TRY(base_resize(ctx, rows, psi_net_n_features(p->net) * sizeof *p->features, &p->features));
     } else {
-        TRY(base_resize(ctx, rows, p->known.observations.row_bytes, &p->raw));
+        TRY(base_resize(ctx, rows, p->known->observations.row_bytes, &p->raw));
     }
     p->room = rows;
 done:
@@ -80,24 +80,17 @@ done:
 
 // ---- by a table ---------------------------------------------------------------------------------
 
-static bool same_shape(const psi_shape *a, const psi_shape *b)
-{
-    bool same = a->rank == b->rank;
-    for (size_t i = 0; same && i < a->rank; i++) same = a->dim[i] == b->dim[i];
-    return same;
-}
-
 static psi_status ask_table(psi_ctx *ctx, psi_predictor *p, const psi_observations *observations,
                             size_t n, int32_t *labels, float *confidence)
 {
-    const size_t row_bytes = p->known.observations.row_bytes;
+    const size_t row_bytes = p->known->observations.row_bytes;
     const psi_status status = psi_observations_gather(ctx, observations, p->rows, n, p->raw);
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t at = cluster_distinct_find(&p->known.observations, p->raw + i * row_bytes);
+        const uint32_t at = cluster_distinct_find(&p->known->observations, p->raw + i * row_bytes);
         const bool known = at != CLUSTER_DISTINCT_NONE;
-        labels[i] = known ? p->known.labels[at] : -1;
-        confidence[i] = known ? p->known.confidence[at] : 0.0f;
+        labels[i] = known ? p->known->labels[at] : -1;
+        confidence[i] = known ? p->known->confidence[at] : 0.0f;
     }
     return PSI_OK;
 }
@@ -107,11 +100,8 @@ static psi_status ask_table(psi_ctx *ctx, psi_predictor *p, const psi_observatio
 // The best of k logits, and its probability.
 static int32_t best_of(const float *logits, size_t k, float *probability)
 {
-    size_t best = 0;
+    const size_t best = base_largest(logits, 0, k);
     double sum = 0.0;
-    for (size_t c = 1; c < k; c++) {
-        if (logits[c] > logits[best]) best = c;
-    }
     for (size_t c = 0; c < k; c++) sum += exp((double)logits[c] - (double)logits[best]);
     *probability = (float)(1.0 / sum);
     return (int32_t)best;
@@ -128,11 +118,10 @@ static psi_status ask_network(psi_ctx *ctx, psi_predictor *p, cluster_inputs *in
     for (size_t i = 0; i < n; i++) {
         labels[i] = best_of(p->logits + i * k, k, &confidence[i]);
         if (!isfinite(confidence[i]))
-            return FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is no number",
+            return FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is not a number",
                         (unsigned long long)p->rows[i]);
-        if (p->known.width > 0 &&
-            !(cluster_known_distance(&p->known, labels[i], p->features + i * width) <=
-              SLACK * p->known.reach)) {
+        if (p->known && !(cluster_known_distance(p->known, labels[i], p->features + i * width) <=
+                          SLACK * p->known->reach)) {
             labels[i] = -1;
             confidence[i] = 0.0f;
         }
@@ -153,10 +142,10 @@ static psi_status check_kind(psi_ctx *ctx, const psi_predictor *p,
     }
     const psi_dtype dtype = psi_observations_dtype(observations);
     const psi_shape *shape = psi_observations_shape(observations);
-    if (dtype != p->known.dtype || !same_shape(shape, &p->known.shape))
+    if (dtype != p->known->dtype || !psi_shape_equal(shape, &p->known->shape))
         TRY(FAIL(ctx, PSI_ESHAPE,
                  "the table was made from %s observations of %zu numbers, these are %s of %zu",
-                 psi_dtype_name(p->known.dtype), psi_shape_size(&p->known.shape),
+                 psi_dtype_name(p->known->dtype), psi_shape_size(&p->known->shape),
                  psi_dtype_name(dtype), psi_shape_size(shape)));
 done:
     return status;

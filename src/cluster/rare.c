@@ -151,8 +151,7 @@ static bool is_gap(const cluster_looks *looks, size_t v)
     return n >= FEW + 2 * looks->width && (double)looks->gap[v] > (double)GAP * chance * chance;
 }
 
-// Of looks, which parts of the tree stand apart by gaps.
-static psi_status find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n)
+psi_status judging_find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n)
 {
     psi_status status = PSI_OK;
     *n = 0;
@@ -188,7 +187,7 @@ psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_
     *doubtful = 0;
     TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
     TRY(find_needed(run, true, needed));
-    TRY(find_parts(run->ctx, vectors, &part, &parts));
+    TRY(judging_find_parts(run->ctx, vectors, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * actions, sizeof *visits, &visits));
     TRY(base_alloc_zero(run->ctx, parts * k, sizeof *labels, &labels));
     TRY(base_alloc(run->ctx, parts, sizeof *largest, &largest));
@@ -331,6 +330,38 @@ done:
     return status;
 }
 
+// The planes of the tree may cut a few rows off from those that they look most like: rows of small
+// units are compared with all others. Where very many are small, nothing is said for any of them.
+static psi_status link_small_units(judging *run, int32_t *to)
+{
+    psi_status status = PSI_OK;
+    enum { MOST_ROWS = 2048 };
+    const cluster_problem *problem = run->problem;
+    const int32_t *labels = run->result->labels;
+    uint64_t nearest[LOOKS_NEAREST], small[MOST_ROWS];
+    uint32_t *size = NULL;
+    size_t n = 0;
+    TRY(base_alloc_zero(run->ctx, problem->n_rows, sizeof *size, &size));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        size[root_of(to, (int32_t)problem->states[i])]++;
+    }
+    for (size_t i = 0; i < problem->n_states && n < MOST_ROWS; i++) {
+        const uint64_t row = problem->states[i];
+        if (labels[row] >= 0 && size[root_of(to, (int32_t)row)] < FEW) small[n++] = row;
+    }
+    for (size_t i = 0; n < MOST_ROWS && i < n; i++) {
+        TRY(base_cancelled(run->ctx));
+        const size_t found = cluster_looks_nearest_of_all(run->looks, small[i], nearest);
+        for (size_t j = 0; j < found; j++) {
+            if (labels[nearest[j]] != labels[small[i]]) continue;
+            unite(to, (int32_t)small[i], (int32_t)nearest[j]);
+        }
+    }
+done:
+    base_free(run->ctx, size);
+    return status;
+}
+
 // Leaves of a table are units as they are; of looks, connected rows of one label.
 static psi_status units_new(judging *run, units *out)
 {
@@ -351,7 +382,10 @@ static psi_status units_new(judging *run, units *out)
         out->of[i] = -1;
     }
     TRY(find_branches(run, branch));
-    if (looks->forest.looks) TRY(link_rows(run, branch, to));
+    if (looks->forest.looks) {
+        TRY(link_rows(run, branch, to));
+        TRY(link_small_units(run, to));
+    }
     for (size_t v = 0; v < nodes; v++) branch[v] = looks->forest.looks ? branch[v] : -1;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
@@ -409,7 +443,7 @@ static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
     int32_t *part = NULL;
     size_t parts;
     if (!looks->forest.looks) return PSI_OK;
-    TRY(find_parts(run->ctx, looks, &part, &parts));
+    TRY(judging_find_parts(run->ctx, looks, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * groups, sizeof *has, &has));
     for (size_t turn = 0; turn < 3; turn++) {
         for (size_t i = 0; i < run->problem->n_states; i++) {

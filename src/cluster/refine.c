@@ -22,8 +22,6 @@ typedef struct refining {
     const cluster_approximator *approximator;
     const refine_options *options;
     refinement *result;
-    uint64_t *subset; // (n_subset) of the states, those that are looked at; NULL: all
-    size_t n_subset;
     char phase[48]; // the name of what is being done
 } refining;
 
@@ -74,7 +72,7 @@ static psi_status predict_rewards(refining *run)
     base_progress_end(&progress, problem->n_states);
 done:
     base_free(run->ctx, p);
-    run->approximator->fit_free(run->approximator->self, run->ctx, reward);
+    cluster_fit_free(run->ctx, reward);
     return status;
 }
 
@@ -88,33 +86,24 @@ static void spread_labels(const refining *run, const int32_t *of_state, int32_t 
     for (size_t e = 0; e < problem->data->n_episodes; e++) {
         const uint64_t last = problem->data->episode_offsets[e + 1] + e;
         const bool missing = problem->data->final_missing[e] && !problem->data->terminated[e];
-        // no observation at all, or a terminal one that would count for more than those looked at
-        if (missing || (run->subset && e % run->options->stride != 0)) labels[last] = -1;
+        if (missing) labels[last] = -1; // no observation at all
     }
 }
 
-// The points that are looked at, clustered anew.
+// All points, clustered anew.
 static psi_status cover(refining *run, const psi_cover_points *points, const psi_cover_options *how,
                         int32_t *of_state, size_t *n_latent)
 {
     psi_status status = PSI_OK;
     const int32_t first = run->problem->has_terminal ? 1 : 0;
-    cluster_members members = {.all = points, .point = run->subset};
-    psi_cover_points seen = *points;
     psi_cover_result covered = {0};
-    if (run->subset) {
-        TRY(cluster_members_points(run->ctx, run->n_subset, &members, &seen));
-        for (size_t i = 0; i < points->n; i++) of_state[i] = -1;
-    }
-    TRY(psi_cover(run->ctx, &seen, how, &covered));
-    for (size_t i = 0; i < seen.n; i++) {
-        of_state[run->subset ? run->subset[i] : i] =
-            covered.labels[i] < 0 ? -1 : covered.labels[i] + first;
+    TRY(psi_cover(run->ctx, points, how, &covered));
+    for (size_t i = 0; i < points->n; i++) {
+        of_state[i] = covered.labels[i] < 0 ? -1 : covered.labels[i] + first;
     }
     *n_latent = covered.n_clusters + (size_t)first;
 done:
     psi_cover_free(run->ctx, &covered);
-    cluster_members_free(run->ctx, &members);
     return status;
 }
 
@@ -149,7 +138,7 @@ static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent,
     size_t labelled = 0;
     for (size_t i = 0; i < run->problem->n_states; i++) labelled += of_state[i] >= 0;
     step->clusters = n_latent;
-    step->looked_at = run->subset ? run->n_subset : run->problem->n_states;
+    step->looked_at = run->problem->n_states;
     step->ignored = (double)(step->looked_at - labelled) / (double)step->looked_at;
     if (result->labels) {
         TRY(cluster_compare(run->ctx, run->problem->n_rows, result->labels, result->n_latent,
@@ -210,15 +199,13 @@ static psi_status successor_feature_refinement(refining *run)
         target[t] = result->labels[problem->row[t] + 1];
     }
     TRY(fit(run, target, result->n_latent, result->next, result->parent, &next));
-    run->approximator->fit_free(run->approximator->self, run->ctx, result->next);
+    cluster_fit_free(run->ctx, result->next);
     result->next = next;
     TRY(cluster_successor_new(run->ctx, problem, run->approximator, result, options->gamma, &psi));
 
-    const double share = options->kick > 0.0 && result->n_steps == result->first_step
-                             ? options->kick
-                             : options->gap_share;
     step.gap = psi.gap;
-    step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf : fmin(share * psi.gap, WIDEST);
+    step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf
+                                             : fmin(options->gap_share * psi.gap, WIDEST);
     TRY(cluster_successor_error(run->ctx, &psi, step.epsilon, part(run, "testing"),
                                 &step.held_out_error, &step.perfect));
     TRY(base_alloc(run->ctx, problem->n_states, sizeof *of_state, &of_state));
@@ -249,18 +236,12 @@ static psi_status tell(const refining *run)
                                result->n_steps, run->problem->n_rows, result->labels);
 }
 
-static void look_at_all(refining *run)
-{
-    base_free(run->ctx, run->subset);
-    run->subset = NULL;
-}
-
 // Equal clusterings: as many clusters, and nearly the same states in them. Or no progress: the most
 // clusters ever seen were seen PATIENCE refinements ago.
 static bool is_converged(const refinement *result)
 {
-    const psi_cluster_step *steps = result->steps + result->first_step;
-    const size_t n = result->n_steps - result->first_step;
+    const psi_cluster_step *steps = result->steps;
+    const size_t n = result->n_steps;
     if (n < 2) return false;
     const psi_cluster_step *now = &steps[n - 1], *before = now - 1;
     if (now->clusters == before->clusters && now->agreement > SAME) return true;
@@ -271,38 +252,15 @@ static bool is_converged(const refinement *result)
     return n - 1 - most_at >= PATIENCE;
 }
 
-// The states of every how manieth episode. Rarely, none of them has one: then all are looked at.
-static psi_status choose_subset(refining *run)
-{
-    psi_status status = PSI_OK;
-    const cluster_problem *problem = run->problem;
-    const psi_trajectories *data = problem->data;
-    const size_t stride = run->options->stride;
-    if (stride <= 1) return PSI_OK;
-    TRY(base_alloc(run->ctx, problem->n_states, sizeof *run->subset, &run->subset));
-    for (size_t i = 0, e = 0; i < problem->n_states; i++) {
-        while (problem->states[i] > data->episode_offsets[e + 1] + e) e++;
-        if (e % stride == 0) run->subset[run->n_subset++] = i;
-    }
-    if (run->n_subset == 0) look_at_all(run);
-done:
-    return status;
-}
-
-// A new run of refinements: every fit of every run has a seed of its own.
+// Every cluster of c_0 comes from itself.
 static psi_status begin(refining *run)
 {
     psi_status status = PSI_OK;
     refinement *result = run->result;
     const size_t most = run->options->max_latent_states + 2;
-    if (!result->parent) {
-        TRY(base_alloc(run->ctx, most, sizeof *result->parent, &result->parent));
-        for (size_t k = 0; k < most; k++) result->parent[k] = (int32_t)k;
-    }
-    result->fits = 100 * result->n_steps;
-    result->first_step = result->n_steps;
-    result->converged = false;
-    result->under_way = true;
+    if (result->parent) return PSI_OK;
+    TRY(base_alloc(run->ctx, most, sizeof *result->parent, &result->parent));
+    for (size_t k = 0; k < most; k++) result->parent[k] = (int32_t)k;
 done:
     return status;
 }
@@ -317,32 +275,23 @@ psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                     .approximator = approximator,
                     .options = options,
                     .result = result};
-    TRY(choose_subset(&run));
-    if (!result->under_way) TRY(begin(&run));
+    TRY(begin(&run));
     if (!result->labels) {
         TRY(reward_refinement(&run));
         TRY(tell(&run));
     }
-    while (!result->converged && result->n_steps < result->first_step + options->max_refinements) {
+    while (!result->converged && result->n_steps < options->max_refinements) {
         TRY(successor_feature_refinement(&run));
         result->converged = is_converged(result);
         TRY(tell(&run));
     }
-    look_at_all(&run);
-    if (result->steps[result->n_steps - 1].looked_at < problem->n_states) {
-        TRY(successor_feature_refinement(&run));
-        TRY(tell(&run));
-    }
-    result->under_way = false;
 done:
-    look_at_all(&run);
     return status;
 }
 
-void cluster_refinement_free(psi_ctx *ctx, const cluster_approximator *approximator,
-                             refinement *result)
+void cluster_refinement_free(psi_ctx *ctx, refinement *result)
 {
-    if (approximator->fit_free) approximator->fit_free(approximator->self, ctx, result->next);
+    cluster_fit_free(ctx, result->next);
     base_free(ctx, result->labels);
     base_free(ctx, result->rewards);
     base_free(ctx, result->steps);

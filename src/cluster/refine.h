@@ -11,13 +11,11 @@ typedef struct refine_options {
     double epsilon_reward; // radius, in units of the smallest difference of two rewards
     double epsilon_sf;     // radius; 0: chosen from the gap at every refinement
     double gap_share;      // … as this share of it
-    double kick;           // instead of gap_share in the first refinement; 0: none
     double filter;         // share of the states below which a cluster is spurious
     psi_norm norm;
     bool split;    // refine strictly inside the old clusters instead of anew
     bool sf_alone; // no reward beside the successor features
     size_t max_refinements, max_latent_states;
-    size_t stride; // every how manieth episode is looked at before the last refinement; 1: all
     uint64_t seed;
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
                         size_t n_observations, const int32_t *labels);
@@ -32,19 +30,16 @@ typedef struct refinement {
     cluster_fit *next; // f_i: the next latent state
     int32_t *parent;   // (max_latent_states + 2) the class of f_i that each cluster comes from
     uint64_t fits;     // so that every fit has its own seed
-    bool under_way;    // a run has begun and has not ended
     bool converged;
-    size_t n_steps;          // refinements so far, of all runs
-    size_t first_step;       // of them, those before this run
+    size_t n_steps;          // refinements so far
     psi_cluster_step *steps; // (n_steps)
 } refinement;
 
-// Runs from the rewards, or goes on from the labels in *refinement if it has some: with a new run,
-// or, if one is under way, with that one, as if it had never been interrupted.
+// Runs from the rewards, or goes on from the labels in *refinement if it has some, as if it had
+// never been interrupted.
 psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
                           const cluster_approximator *approximator, const refine_options *options,
                           refinement *result);
-void cluster_refinement_free(psi_ctx *ctx, const cluster_approximator *approximator,
-                             refinement *result);
+void cluster_refinement_free(psi_ctx *ctx, refinement *result);
 
 #endif

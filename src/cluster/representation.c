@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "base/vector.h"
 #include "cluster/images.h"
 
 #include <string.h>
@@ -13,6 +14,14 @@
 enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
 enum { FEWEST_STEPS = 1000, MOST_STEPS = 12000, RESNET_SPARES = 250 };
 static const double KEEP_EVERY = 20.0; // seconds
+
+bool cluster_same_trunk(const psi_net_spec *a, const psi_net_spec *b)
+{
+    bool same = a->kind == b->kind && a->input_dtype == b->input_dtype &&
+                psi_shape_equal(&a->input, &b->input) && a->n_hidden == b->n_hidden;
+    for (size_t i = 0; same && i < a->n_hidden; i++) same = a->hidden[i] == b->hidden[i];
+    return same;
+}
 
 psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
                                  size_t n_classes, uint64_t seed, psi_net **out)
@@ -92,10 +101,7 @@ static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, cluster_inp
         TRY(psi_net_predict_all(ctx, net, work, &source, judged->rows + begin, n, NULL, NULL,
                                 logits));
         for (size_t i = 0; i < n; i++) {
-            size_t best = 0;
-            for (size_t k = 1; k < n_latent; k++) {
-                if (logits[i * n_latent + k] > logits[i * n_latent + best]) best = k;
-            }
+            const size_t best = base_largest(logits + i * n_latent, 0, n_latent);
             right += best == (size_t)judged->targets[begin + i];
         }
         TRY(base_progress_at(&progress, begin + n));
@@ -108,7 +114,7 @@ done:
     return status;
 }
 
-// Images moved about, so that the network does not learn them by heart.
+// Images moved about, against overfitting.
 typedef struct shifted_inputs {
     cluster_inputs *inputs;
     size_t most;
@@ -223,47 +229,5 @@ psi_status cluster_representation_judge(psi_ctx *ctx, const cluster_problem *pro
     TRY(measure_accuracy(ctx, net, inputs, &judged, n_latent, accuracy));
 done:
     labelled_free(ctx, &judged);
-    return status;
-}
-
-psi_status psi_clustering_assign(psi_ctx *ctx, const psi_net *representation,
-                                 const psi_observations *observations, int32_t *labels)
-{
-    psi_status status = PSI_OK;
-    cluster_inputs inputs = {0};
-    psi_work *work = NULL;
-    float *logits = NULL;
-    uint64_t *rows = NULL;
-    const size_t n = psi_observations_count(observations);
-    const size_t k = psi_net_n_outputs(representation);
-    const psi_net_spec *spec = psi_net_spec_of(representation);
-    TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
-    TRY(cluster_inputs_match(ctx, &inputs, spec));
-    TRY(psi_work_new(ctx, representation,
-                     &(psi_work_options){.max_batch = BATCH, .predict_only = true}, &work));
-    TRY(base_alloc(ctx, BLOCK, k * sizeof *logits, &logits));
-    TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
-    const psi_batch_source source = {&inputs, cluster_inputs_gather};
-    base_progress progress = base_progress_start(ctx, "assigning latent states", n);
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        const size_t count = base_min(BLOCK, n - begin);
-        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
-        TRY(psi_net_predict_all(ctx, representation, work, &source, rows, count, NULL, NULL,
-                                logits));
-        for (size_t i = 0; i < count; i++) {
-            size_t best = 0;
-            for (size_t c = 1; c < k; c++) {
-                if (logits[i * k + c] > logits[i * k + best]) best = c;
-            }
-            labels[begin + i] = (int32_t)best;
-        }
-        TRY(base_progress_at(&progress, begin + count));
-    }
-    base_progress_end(&progress, n);
-done:
-    base_free(ctx, rows);
-    base_free(ctx, logits);
-    psi_work_free(ctx, work);
-    cluster_inputs_free(ctx, &inputs);
     return status;
 }

@@ -9,6 +9,9 @@
 psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
                                  size_t n_classes, uint64_t seed, psi_net **out);
 
+// Whether two networks are the same but for their weights and heads.
+bool cluster_same_trunk(const psi_net_spec *a, const psi_net_spec *b);
+
 // Trains to the end. With a checkpoint (else NULL) the training is kept in that file every now and
 // then and when it is cancelled, and goes on from there if the file exists; inputs, which the
 // samples are gathered from, count what was passed before, too.

@@ -32,59 +32,30 @@ done:
     return status;
 }
 
-static psi_status check_refinements(psi_ctx *ctx, const char *folder, size_t n_observations)
+static psi_status check_refinements(psi_ctx *ctx, const psi_run *run)
 {
     psi_status status = PSI_OK;
-    psi_cluster_step *steps = NULL;
     int32_t *labels = NULL;
-    size_t n;
-    TRY(psi_run_steps(ctx, folder, &n, &steps));
-    for (size_t i = 0; i < n; i++) {
-        TRY(psi_run_labels(ctx, folder, i + 1, n_observations, &labels));
-        TRY(check_labels(ctx, folder, n_observations, labels, steps[i].clusters, false));
+    for (size_t i = 0; i < run->n_steps; i++) {
+        TRY(psi_run_labels(ctx, run, i + 1, &labels));
+        TRY(check_labels(ctx, run->folder, run->n_observations, labels, run->steps[i].clusters,
+                         false));
         psi_array_free(ctx, labels);
         labels = NULL;
     }
 done:
     psi_array_free(ctx, labels);
-    psi_run_steps_free(ctx, steps);
-    return status;
-}
-
-// Shares of certainty, where a run has them.
-static psi_status check_confidence(psi_ctx *ctx, const char *folder, size_t n_observations)
-{
-    psi_status status = PSI_OK;
-    char *path = NULL;
-    psi_shape shape;
-    void *values = NULL;
-    TRY(base_join(ctx, folder, "confidence.npy", &path));
-    if (!base_is_there(path)) goto done;
-    TRY(psi_array_load(ctx, path, NULL, PSI_FLOAT64, &shape, &values));
-    bool good = shape.rank == 1 && shape.dim[0] == n_observations;
-    for (size_t i = 0; good && i < n_observations; i++) {
-        const double share = ((const double *)values)[i];
-        good = share >= 0.0 && share <= 1.0 + 1e-6;
-    }
-    if (!good) {
-        status = FAIL(ctx, PSI_EDATA, "%s does not have a share for each of %zu observations", path,
-                      n_observations);
-    }
-done:
-    psi_array_free(ctx, values);
-    base_free(ctx, path);
     return status;
 }
 
 psi_status psi_run_check(psi_ctx *ctx, const char *folder)
 {
     psi_status status = PSI_OK;
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     TRY(psi_run_load(ctx, folder, &run)); // checksums, shapes, and that the model is one
     TRY(check_labels(ctx, folder, run->n_observations, run->labels, run->n_latent, true));
-    TRY(check_refinements(ctx, folder, run->n_observations));
-    TRY(check_confidence(ctx, folder, run->n_observations));
+    TRY(check_refinements(ctx, run));
 done:
-    psi_run_result_free(ctx, run);
+    psi_run_free(ctx, run);
     return status;
 }

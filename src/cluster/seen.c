@@ -2,7 +2,7 @@
 
 #include "base/context.h"
 
-psi_status cluster_keep_seen(psi_ctx *ctx, psi_clustering *found)
+psi_status cluster_keep_seen(psi_ctx *ctx, psi_run *found)
 {
     psi_status status = PSI_OK;
     int32_t *name = NULL; // (n_latent) the new one, −1 if no observation has it

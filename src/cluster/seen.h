@@ -7,6 +7,6 @@
 
 // Renumbers labels and doubts so that every latent state has an observation; the order stays, and
 // with it the terminal state's 0. Before the model is made. O(observations).
-psi_status cluster_keep_seen(psi_ctx *ctx, psi_clustering *found);
+psi_status cluster_keep_seen(psi_ctx *ctx, psi_run *found);
 
 #endif

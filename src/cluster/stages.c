@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/vector.h"
 #include "cluster/observe.h"
 #include "cluster/samples.h"
 
@@ -46,19 +47,19 @@ done:
     return status;
 }
 
-static psi_status save_stage(psi_run *run, const cluster_problem *problem,
+static psi_status save_stage(psi_run_folder *to, const cluster_problem *problem,
                              const cluster_approximator *approximator, size_t n_latent,
                              size_t number, uint64_t seed)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = run->ctx;
+    psi_ctx *ctx = to->ctx;
     char *clusters = NULL, *heads = NULL, *latent = NULL;
     void *labels = NULL;
     cluster_fit *fit = NULL;
     psi_shape shape;
-    TRY(stage_path(ctx, run->result, "clusters-%02zu.npy", number, &clusters));
-    TRY(stage_path(ctx, run->result, "heads-%02zu.safetensors", number, &heads));
-    TRY(stage_path(ctx, run->result, "latent-%02zu.npz", number, &latent));
+    TRY(stage_path(ctx, to->result, "clusters-%02zu.npy", number, &clusters));
+    TRY(stage_path(ctx, to->result, "heads-%02zu.safetensors", number, &heads));
+    TRY(stage_path(ctx, to->result, "latent-%02zu.npz", number, &latent));
     if (access(heads, F_OK) == 0 && access(latent, F_OK) == 0) goto done;
     TRY(psi_array_load(ctx, clusters, NULL, PSI_INT32, &shape, &labels));
     bool sound = shape.rank == 1 && shape.dim[0] == problem->n_rows;
@@ -71,10 +72,10 @@ static psi_status save_stage(psi_run *run, const cluster_problem *problem,
         goto done;
     }
     TRY(cluster_fit_states(ctx, problem, approximator, labels, n_latent, seed, NULL, &fit));
-    TRY(approximator->fit_save(approximator->self, ctx, fit, heads));
+    TRY(cluster_fit_save(ctx, fit, heads));
     TRY(save_model(ctx, problem, labels, n_latent, latent));
 done:
-    if (fit) approximator->fit_free(approximator->self, ctx, fit);
+    cluster_fit_free(ctx, fit);
     psi_array_free(ctx, labels);
     base_free(ctx, latent);
     base_free(ctx, heads);
@@ -82,15 +83,15 @@ done:
     return status;
 }
 
-psi_status cluster_stages_save(psi_run *run, const cluster_problem *problem,
+psi_status cluster_stages_save(psi_run_folder *to, const cluster_problem *problem,
                                const cluster_approximator *approximator,
                                const psi_cluster_step *steps, size_t n_steps, uint64_t seed)
 {
     psi_status status = PSI_OK;
-    base_progress progress = base_progress_start(run->ctx, "heads of the refinements", n_steps);
+    base_progress progress = base_progress_start(to->ctx, "heads of the refinements", n_steps);
     for (size_t i = 0; i < n_steps; i++) {
         TRY(base_progress_at(&progress, i));
-        TRY(save_stage(run, problem, approximator, steps[i].clusters, i + 1, seed + i + 1));
+        TRY(save_stage(to, problem, approximator, steps[i].clusters, i + 1, seed + i + 1));
     }
     base_progress_end(&progress, n_steps);
 done:
@@ -99,8 +100,7 @@ done:
 
 // ---- in ---------------------------------------------------------------------------------------
 
-psi_status psi_run_model(psi_ctx *ctx, const char *folder, const psi_run_result *run,
-                         size_t refinement, psi_mdp **out)
+psi_status psi_run_model(psi_ctx *ctx, const psi_run *run, size_t refinement, psi_mdp **out)
 {
     psi_status status = PSI_OK;
     static const char *const names[] = {"offsets", "next", "probability", "reward"};
@@ -111,7 +111,8 @@ psi_status psi_run_model(psi_ctx *ctx, const char *folder, const psi_run_result 
     uint8_t *terminal = NULL;
     char *path = NULL;
     *out = NULL;
-    TRY(stage_path(ctx, folder, "latent-%02zu.npz", refinement, &path));
+    if (!run->folder) return FAIL(ctx, PSI_EMISSING, "the run was not kept");
+    TRY(stage_path(ctx, run->folder, "latent-%02zu.npz", refinement, &path));
     for (size_t i = 0; i < 4; i++) {
         TRY(psi_array_load(ctx, path, names[i], types[i], &shapes[i], &values[i]));
     }
@@ -201,8 +202,8 @@ done:
     return status;
 }
 
-psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result *run,
-                          const psi_observations *observations, int32_t *labels)
+psi_status psi_run_assign(psi_ctx *ctx, const psi_run *run, const psi_observations *observations,
+                          int32_t *labels)
 {
     psi_status status = PSI_OK;
     const size_t n = psi_observations_count(observations);
@@ -210,9 +211,10 @@ psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result
     cluster_inputs inputs = {0};
     uint64_t *rows = NULL;
     if (!run->has_heads) {
-        return FAIL(ctx, PSI_EMISSING, "%s has no heads of its refinements", folder);
+        return FAIL(ctx, PSI_EMISSING, "%s has no heads of its refinements",
+                    run->folder ? run->folder : "the run");
     }
-    TRY(stages_load(ctx, folder, run->n_refinements, &all));
+    TRY(stages_load(ctx, run->folder, run->n_steps, &all));
     const psi_net_spec *spec = psi_net_spec_of(all.trunk);
     TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
     TRY(cluster_inputs_match(ctx, &inputs, spec));
@@ -231,11 +233,8 @@ psi_status psi_run_assign(psi_ctx *ctx, const char *folder, const psi_run_result
             TRY(psi_net_predict(ctx, all.head[stage], all.works[stage], all.features, count, NULL,
                                 all.outputs));
             for (size_t i = 0; i < count; i++) {
-                size_t best = first;
-                for (size_t c = first + 1; c < k; c++) {
-                    if (all.outputs[i * k + c] > all.outputs[i * k + best]) best = c;
-                }
-                labels[stage * n + begin + i] = (int32_t)best;
+                labels[stage * n + begin + i] =
+                    (int32_t)base_largest(all.outputs + i * k, first, k);
             }
         }
     }

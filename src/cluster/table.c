@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "base/progress.h"
+#include "cluster/distinct.h"
 
 #include <string.h>
 
@@ -13,80 +13,6 @@ typedef struct count_table {
     uint32_t *id; // (n_rows) the number of the distinct observation
     size_t n_distinct;
 } count_table;
-
-struct cluster_fit {
-    size_t n_actions, n_classes;
-    float *p; // (n_distinct, n_actions, n_classes)
-};
-
-static uint64_t hash_bytes(const unsigned char *bytes, size_t n)
-{
-    uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
-    for (size_t i = 0; i < n; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash ^ hash >> 29;
-}
-
-// Numbers the distinct observations in order of first appearance (open addressing on their bytes).
-static psi_status number_observations(psi_ctx *ctx, const psi_observations *observations,
-                                      size_t max_distinct, count_table *out)
-{
-    psi_status status = PSI_OK;
-    enum { BLOCK = 4096 };
-    const size_t n = psi_observations_count(observations);
-    const size_t row_bytes = psi_observations_row_bytes(observations);
-    const size_t slots = (size_t)1 << (64 - __builtin_clzll(2 * max_distinct + 1));
-    unsigned char *known = NULL, *block = NULL;
-    uint32_t *slot = NULL;
-    uint64_t *rows = NULL;
-    size_t room = 256;
-    TRY(base_alloc_zero(ctx, slots, sizeof *slot, &slot)); // number + 1; 0 is free
-    TRY(base_alloc(ctx, room, row_bytes, &known));
-    TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
-    TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
-    base_progress progress = base_progress_start(ctx, "telling observations apart", n);
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        const size_t count = base_min(BLOCK, n - begin);
-        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
-        TRY(base_progress_at(&progress, begin));
-        TRY(psi_observations_gather(ctx, observations, rows, count, block));
-        for (size_t i = 0; i < count; i++) {
-            const unsigned char *row = block + i * row_bytes;
-            size_t at = hash_bytes(row, row_bytes) & (slots - 1);
-            while (slot[at] && memcmp(known + (slot[at] - 1) * row_bytes, row, row_bytes) != 0) {
-                at = (at + 1) & (slots - 1);
-            }
-            if (!slot[at]) {
-                if (out->n_distinct == max_distinct) {
-                    status = FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations",
-                                  max_distinct);
-                    goto done;
-                }
-                if (out->n_distinct == room) {
-                    room *= 2;
-                    TRY(base_resize(ctx, room, row_bytes, &known));
-                }
-                memcpy(known + out->n_distinct * row_bytes, row, row_bytes);
-                slot[at] = (uint32_t)++out->n_distinct;
-            }
-            out->id[begin + i] = slot[at] - 1;
-        }
-    }
-    base_progress_end(&progress, n);
-done:
-    base_free(ctx, rows);
-    base_free(ctx, block);
-    base_free(ctx, slot);
-    base_free(ctx, known);
-    return status;
-}
-
-static void fit_free(void *self, psi_ctx *ctx, cluster_fit *fit)
-{
-    (void)self;
-    if (!fit) return;
-    base_free(ctx, fit->p);
-    base_free(ctx, fit);
-}
 
 // p(class | observation, action) by counting. Pairs that were never seen get what is usual for the
 // action.
@@ -138,7 +64,7 @@ static psi_status fit_counts(void *self, psi_ctx *ctx, const cluster_samples *sa
     made = NULL;
 done:
     base_free(ctx, usual);
-    fit_free(self, ctx, made);
+    cluster_fit_free(ctx, made);
     return status;
 }
 
@@ -166,19 +92,24 @@ psi_status cluster_table_new(psi_ctx *ctx, const cluster_problem *problem, size_
                              cluster_approximator *out)
 {
     psi_status status = PSI_OK;
+    const psi_observations *observations = problem->data->observations;
     count_table *table = NULL;
+    cluster_distinct distinct = {0};
     *out = (cluster_approximator){0};
     TRY(base_alloc_zero(ctx, 1, sizeof *table, &table));
     TRY(base_alloc(ctx, problem->n_rows, sizeof *table->id, &table->id));
-    TRY(number_observations(ctx, problem->data->observations, max_distinct, table));
-    *out = (cluster_approximator){.name = "table",
+    TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
+    TRY(cluster_distinct_observations(ctx, &distinct, observations, NULL, problem->n_rows,
+                                      max_distinct, table->id));
+    table->n_distinct = distinct.n;
+    *out = (cluster_approximator){.kind = PSI_APPROXIMATOR_TABLE,
                                   .self = table,
                                   .fit = fit_counts,
                                   .predict = predict,
-                                  .fit_free = fit_free,
                                   .free = table_free};
     table = NULL;
 done:
+    cluster_distinct_free(ctx, &distinct);
     table_free(table, ctx);
     return status;
 }

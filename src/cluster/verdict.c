@@ -21,7 +21,7 @@ double judging_safe(double n)
 psi_status judging_doubt(judging *run, psi_doubt what)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     if (result->n_doubts == MOST_DOUBTS) return PSI_OK;
     TRY(base_resize(run->ctx, result->n_doubts + 1, sizeof *result->doubts, &result->doubts));
     result->doubts[result->n_doubts++] = what;
@@ -67,30 +67,63 @@ done:
 
 // ---- does the past tell more? -------------------------------------------------------------------
 
+// What was seen, row by row: the part of the looks.
+static psi_status name_looks(judging *run, int32_t **look, size_t *n)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    int32_t *part = NULL;
+    if (!run->looks) return PSI_OK; // of labels alone
+    TRY(judging_find_parts(run->ctx, run->looks, &part, n));
+    TRY(base_alloc(run->ctx, problem->n_rows, sizeof **look, look));
+    for (size_t i = 0; i < problem->n_rows; i++) {
+        const int32_t leaf = run->looks->leaf[i];
+        (*look)[i] = leaf < 0 ? -1 : part[leaf];
+    }
+done:
+    base_free(run->ctx, part);
+    return status;
+}
+
 static psi_status ask_the_past(judging *run)
 {
     psi_status status = PSI_OK;
-    psi_clustering *result = run->result;
+    psi_run *result = run->result;
     const bool pure = run->looks && !run->looks->forest.looks; // no label can be misplaced
+    int32_t *look = NULL;
+    size_t n_looks = 0;
     cluster_past past;
+    TRY(name_looks(run, &look, &n_looks));
     TRY(cluster_ask_the_past(run->ctx, run->problem, run->rewards, result->labels, result->n_latent,
-                             JUDGING_ALLOWED, pure ? 0.0 : fmax(JUDGING_DOUBTFUL, result->doubtful),
-                             &past));
+                             look, n_looks, JUDGING_ALLOWED,
+                             pure ? 0.0 : fmax(JUDGING_DOUBTFUL, result->doubtful), &past));
     result->past = past.share;
     if (past.suspect) {
         TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST,
                                            .state = past.worst,
-                                           .other = (int32_t)result->stack + 1}));
+                                           .other = (int32_t)result->options.stack + 1}));
     }
 done:
+    base_free(run->ctx, look);
     return status;
+}
+
+// Observations that are not clearly in one latent state, as a share of all.
+static double share_unclear(const cluster_problem *problem, const int32_t *labels,
+                            const float *confidence)
+{
+    size_t unclear = 0;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        unclear += labels[row] < 0 || (double)confidence[row] < 1.0 - JUDGING_ALLOWED;
+    }
+    return (double)unclear / (double)problem->n_states;
 }
 
 // ---- the verdict --------------------------------------------------------------------------------
 
 psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const cluster_looks *looks,
-                         const outcome_rewards *rewards, const by_evidence *found,
-                         psi_clustering *result)
+                         const outcome_rewards *rewards, const by_evidence *found, psi_run *result)
 {
     psi_status status = PSI_OK;
     judging run = {.ctx = ctx,
@@ -101,7 +134,7 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                    .result = result};
     const double k = (double)result->n_latent, states = (double)problem->n_states;
     const double apart = judging_safe(0.5 * k * (k - 1.0));
-    size_t rare = 0, unclear = 0;
+    size_t rare = 0;
     result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
     result->margin = found->grouping->weakest;
     if (rewards->n == 1 && !problem->has_terminal) goto done;
@@ -116,12 +149,8 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                                       .nats = result->margin}));
     }
     TRY(judging_ask_for_visits(&run, &rare));
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        unclear +=
-            result->labels[row] < 0 || (double)found->confidence[row] < 1.0 - JUDGING_ALLOWED;
-    }
-    result->doubtful = (double)base_max(rare, unclear) / states;
+    result->doubtful =
+        fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
     TRY(ask_the_past(&run));
     result->verdict =
         result->n_doubts > 0 || !found->converged || result->doubtful > JUDGING_DOUBTFUL
@@ -135,7 +164,7 @@ done:
 }
 
 void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
-                           psi_clustering *result)
+                           psi_run *result)
 {
     size_t unclear = 0;
     for (size_t i = 0; i < problem->n_states; i++) {
@@ -154,7 +183,7 @@ void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const b
 
 psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
                                  const cluster_looks *vectors, const outcome_rewards *rewards,
-                                 const by_evidence *found, psi_clustering *result)
+                                 const by_evidence *found, psi_run *result)
 {
     psi_status status = PSI_OK;
     judging run = {
@@ -173,7 +202,7 @@ done:
 }
 
 psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
-                                const cluster_looks *looks, psi_clustering *result)
+                                const cluster_looks *looks, psi_run *result)
 {
     psi_status status = PSI_OK;
     const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};
@@ -181,7 +210,9 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     const double k = (double)result->n_latent;
     int32_t pair[2], worst;
     double mixed;
-    result->doubtful = result->ignored;
+    result->doubtful = result->confidence
+                           ? share_unclear(problem, result->labels, result->confidence)
+                           : result->ignored;
     TRY(count_visits(&run));
     TRY(ask_for_actions(&run));
     TRY(cluster_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
@@ -202,11 +233,11 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
         }
     }
     TRY(ask_the_past(&run));
-    result->verdict = result->past > 0.0 && result->stable && !result->hot ? PSI_VERDICT_NOT_MARKOV
-                      : result->n_doubts > 0 || !result->stable || result->hot ||
-                              result->doubtful > JUDGING_DOUBTFUL
-                          ? PSI_VERDICT_UNDETERMINED
-                          : PSI_VERDICT_CERTAIN;
+    result->verdict =
+        result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV
+        : result->n_doubts > 0 || !result->converged || result->doubtful > JUDGING_DOUBTFUL
+            ? PSI_VERDICT_UNDETERMINED
+            : PSI_VERDICT_CERTAIN;
 done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-void psi_verdict_sentence(const psi_clustering *c, char *text, size_t size)
+void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
 {
     if (c->stopped && c->verdict == PSI_VERDICT_UNDETERMINED) {
         snprintf(text, size, "undetermined: the budget ended before %s; --resume goes on",
@@ -35,7 +35,7 @@ void psi_verdict_sentence(const psi_clustering *c, char *text, size_t size)
         snprintf(text, size,
                  "not Markov: for %.2g %% of the transitions, what came before tells more than the "
                  "observation does; --stack %zu may help",
-                 100.0 * c->past, c->stack + 1);
+                 100.0 * c->past, c->options.stack + 1);
         return;
     case PSI_VERDICT_NO_SMALL_ANSWER:
         snprintf(text, size, "no small answer: more data keep finding more latent states");

@@ -326,25 +326,3 @@ psi_status data_array_read(psi_ctx *ctx, const data_array *array, size_t first, 
     }
     return FAIL(ctx, PSI_EINTERNAL, "%s: not readable without its library", array->name);
 }
-
-void data_array_prefetch(const data_array *array, size_t first, size_t n)
-{
-    if (array->layout == DATA_CONTIGUOUS) {
-        (void)posix_fadvise(array->fd, (off_t)(array->offset + first * array->row_bytes),
-                            (off_t)(n * array->row_bytes), POSIX_FADV_WILLNEED);
-    }
-    if (array->layout != DATA_CHUNKED) return;
-    size_t tiles = 1;
-    for (size_t d = 1; d < array->rank; d++) tiles *= array->grid[d];
-    const size_t slab = slab_bytes(array);
-    while (n > 0) {
-        const size_t within = first % array->chunk[0], rows = base_min(n, array->chunk[0] - within);
-        const uint64_t *address = array->address + first / array->chunk[0] * tiles;
-        for (size_t t = 0; t < tiles; t++) {
-            (void)posix_fadvise(array->fd, (off_t)(address[t] + within * slab),
-                                (off_t)(rows * slab), POSIX_FADV_WILLNEED);
-        }
-        first += rows;
-        n -= rows;
-    }
-}

@@ -73,9 +73,6 @@ size_t data_array_scratch(const data_array *array);
 psi_status data_array_read(psi_ctx *ctx, const data_array *array, size_t first, size_t n, void *out,
                            void *scratch, size_t scratch_bytes);
 
-// Tells the system that these rows will be read soon.
-void data_array_prefetch(const data_array *array, size_t first, size_t n);
-
 // All of [offset, offset + size) of a file, or PSI_EIO, naming name.
 psi_status data_pread(psi_ctx *ctx, int fd, uint64_t offset, void *out, size_t size,
                       const char *name);

@@ -4,9 +4,9 @@
 #include "data/formats.h"
 
 typedef struct columns {
-    size_t n, episodes; // N transitions, E episodes
-    double *rewards;
-    int64_t *actions, *lengths, *latent_states;
+    data_steps steps; // N of them
+    size_t episodes;  // E
+    int64_t *lengths, *latent_states;
     uint8_t *terminated, *truncated;
 } columns;
 
@@ -18,36 +18,32 @@ static psi_status read_all(const data_reading *reading, columns *all)
     psi_status status = PSI_OK;
     size_t n;
     TRY(data_read_integers(archive, "episode_lengths", &all->episodes, &all->lengths));
-    TRY(data_read_reals(archive, "rewards", &all->n, &all->rewards));
-    TRY(data_read_integers(archive, "actions", &n, &all->actions));
-    TRY(data_reading_check_rows(reading, "actions", n, all->n, "rewards"));
+    TRY(data_reading_steps(reading, "rewards", "actions", &all->steps));
     size_t sum = 0;
     for (size_t e = 0; e < all->episodes; e++) {
         const int64_t length = all->lengths[e];
-        if (length < 1 || (size_t)length > all->n) {
+        if (length < 1 || (size_t)length > all->steps.n) {
             status = FAIL(ctx, PSI_EDATA, "%s: episode %zu, episode_lengths: %lld steps of %zu",
-                          path, e, (long long)length, all->n);
+                          path, e, (long long)length, all->steps.n);
             goto done;
         }
         sum += (size_t)length; // at most E · N, and both are arrays in memory
-        if (sum > all->n) break;
+        if (sum > all->steps.n) break;
     }
-    if (sum != all->n) {
+    if (sum != all->steps.n) {
         status = FAIL(ctx, PSI_EDATA,
                       "%s: episode_lengths: the lengths sum to %s%zu, but there are "
                       "%zu rewards",
-                      path, sum > all->n ? "at least " : "", sum, all->n);
+                      path, sum > all->steps.n ? "at least " : "", sum, all->steps.n);
         goto done;
     }
-    TRY(data_read_flags(archive, "terminated", &n, &all->terminated));
-    TRY(data_reading_check_rows(reading, "terminated", n, all->episodes, "episodes"));
+    TRY(data_reading_flags(reading, "terminated", all->episodes, "episodes", &all->terminated));
     if (data_archive_has(archive, "truncated")) {
-        TRY(data_read_flags(archive, "truncated", &n, &all->truncated));
-        TRY(data_reading_check_rows(reading, "truncated", n, all->episodes, "episodes"));
+        TRY(data_reading_flags(reading, "truncated", all->episodes, "episodes", &all->truncated));
     }
     if (data_archive_has(archive, "latent_states")) {
         TRY(data_read_integers(archive, "latent_states", &n, &all->latent_states));
-        TRY(data_reading_check_rows(reading, "latent_states", n, all->n + all->episodes,
+        TRY(data_reading_check_rows(reading, "latent_states", n, all->steps.n + all->episodes,
                                     "states (steps and episodes)"));
     }
 done:
@@ -86,8 +82,8 @@ psi_status data_read_columns(psi_ctx *ctx, data_archive *archive, psi_trajectori
     for (size_t e = 0, first = 0; e < all.episodes; e++) {
         const size_t length = (size_t)all.lengths[e];
         const bool truncated = all.truncated ? all.truncated[e] : !all.terminated[e];
-        TRY(data_reading_add(&reading, length, all.actions + first, 0, "actions",
-                             all.rewards + first, all.terminated[e], truncated));
+        TRY(data_reading_add(&reading, length, all.steps.actions + first, 0, "actions",
+                             all.steps.rewards + first, all.terminated[e], truncated));
         if (all.latent_states) {
             TRY(data_set_latent(ctx, reading.set, psi_row(e, first),
                                 all.latent_states + psi_row(e, first), length + 1,
@@ -97,20 +93,19 @@ psi_status data_read_columns(psi_ctx *ctx, data_archive *archive, psi_trajectori
     }
     TRY(read_action_count(&reading, &n_actions));
     TRY(data_source_add_array(ctx, reading.source, "observations", &index, &rows));
-    if (rows == all.n) {
+    if (rows == all.steps.n) {
         status = FAIL(ctx, PSI_EDATA,
                       "%s: observations has a row per step, %zu; the last "
                       "observation of every episode is missing (%zu rows are expected)",
-                      archive->path, rows, all.n + all.episodes);
+                      archive->path, rows, all.steps.n + all.episodes);
         goto done;
     }
-    TRY(data_reading_check_rows(&reading, "observations", rows, all.n + all.episodes,
+    TRY(data_reading_check_rows(&reading, "observations", rows, all.steps.n + all.episodes,
                                 "states (steps and episodes)"));
     TRY(data_source_add_rows(ctx, reading.source, index, 0, rows));
     status = data_reading_end(&reading, n_actions, out);
 done:
-    base_free(ctx, all.rewards);
-    base_free(ctx, all.actions);
+    data_steps_free(ctx, &all.steps);
     base_free(ctx, all.lengths);
     base_free(ctx, all.latent_states);
     base_free(ctx, all.terminated);

@@ -9,49 +9,23 @@
 static psi_status read_episode(data_reading *reading, size_t e)
 {
     psi_ctx *ctx = reading->ctx;
-    data_archive *archive = reading->archive;
     psi_status status = PSI_OK;
-    double *rewards = NULL;
-    int64_t *actions = NULL;
+    data_steps steps = {0};
     uint8_t *terminated = NULL;
-    size_t rows, n, index;
-    char name[64], field[64];
-    snprintf(name, sizeof name, "rewards_%zu", e);
-    TRY(data_read_reals(archive, name, &rows, &rewards));
+    size_t n, index;
+    char rewards[64], actions[64], name[64];
+    snprintf(rewards, sizeof rewards, "rewards_%zu", e);
+    snprintf(actions, sizeof actions, "actions_%zu", e);
+    TRY(data_reading_steps(reading, rewards, actions, &steps));
     snprintf(name, sizeof name, "terminated_%zu", e);
-    TRY(data_read_flags(archive, name, &n, &terminated));
-    if (n != 1) {
-        status = FAIL(ctx, PSI_EDATA, "%s: episode %zu, %s: %zu values, one is expected",
-                      archive->path, e, name, n);
-        goto done;
-    }
-    snprintf(field, sizeof field, "actions_%zu", e);
-    TRY(data_read_integers(archive, field, &n, &actions));
-    if (n != rows) {
-        status = FAIL(ctx, PSI_EDATA, "%s: episode %zu, %s: %zu rows, the rewards have %zu",
-                      archive->path, e, field, n, rows);
-        goto done;
-    }
+    TRY(data_reading_flags(reading, name, 1, "flags of an episode", &terminated));
     snprintf(name, sizeof name, "observations_%zu", e);
     TRY(data_source_add_array(ctx, reading->source, name, &index, &n));
-    if (n != rows || rows == 0) {
-        status = FAIL(ctx, PSI_EDATA, "%s: episode %zu, %s: %zu rows, the rewards have %zu",
-                      archive->path, e, name, n, rows);
-        goto done;
-    }
-    const size_t length = terminated[0] ? rows : rows - 1;
-    reading->dropped += !terminated[0];
-    if (length == 0) {
-        reading->empty++;
-        goto done;
-    }
-    TRY(data_reading_add(reading, length, actions, 0, field, rewards, terminated[0],
-                         !terminated[0]));
-    TRY(data_source_add_rows(ctx, reading->source, index, 0, rows));
-    if (terminated[0]) TRY(data_reading_repeat(reading, index, rows - 1));
+    TRY(data_reading_check_rows(reading, name, n, steps.n, "rewards"));
+    if (n == 0) TRY(FAIL(ctx, PSI_EDATA, "%s: %s is empty", reading->archive->path, name));
+    TRY(data_reading_add_without_last(reading, &steps, 0, n, actions, index, terminated[0]));
 done:
-    base_free(ctx, rewards);
-    base_free(ctx, actions);
+    data_steps_free(ctx, &steps);
     base_free(ctx, terminated);
     return status;
 }

@@ -227,29 +227,23 @@ static psi_status read_episode(minari_reader *reader, size_t e)
     psi_ctx *ctx = reader->base.ctx;
     const char *path = reader->base.archive->path;
     psi_status status = PSI_OK;
-    double *rewards = NULL;
-    int64_t *actions = NULL;
-    size_t length, n, index;
+    data_steps steps = {0};
+    size_t n, index;
     bool terminated, truncated;
-    char name[PATH_BYTES + 32];
+    char name[PATH_BYTES + 32], actions[64];
     snprintf(name, sizeof name, "episode_%zu", e);
     if (data_hdf5_node(reader->base.archive, name) != DATA_GROUP) {
         return FAIL(ctx, PSI_EDATA, "%s: episode %zu is missing, though there are %zu episodes",
                     path, e, reader->n_episodes);
     }
     snprintf(name, sizeof name, "episode_%zu/rewards", e);
-    TRY(data_read_reals(reader->base.archive, name, &length, &rewards));
-    snprintf(name, sizeof name, "episode_%zu/actions", e);
-    TRY(data_read_integers(reader->base.archive, name, &n, &actions));
-    if (n != length) {
-        status = FAIL(ctx, PSI_EDATA, "%s: episode %zu, actions: %zu values for %zu rewards", path,
-                      e, n, length);
-        goto done;
-    }
+    snprintf(actions, sizeof actions, "episode_%zu/actions", e);
+    TRY(data_reading_steps(&reader->base, name, actions, &steps));
+    const size_t length = steps.n;
     TRY(read_end(reader, e, "terminations", length, &terminated));
     TRY(read_end(reader, e, "truncations", length, &truncated));
-    TRY(data_reading_add(&reader->base, length, actions, reader->action_start, name, rewards,
-                         terminated, truncated));
+    TRY(data_reading_add(&reader->base, length, steps.actions, reader->action_start, actions,
+                         steps.rewards, terminated, truncated));
     snprintf(name, sizeof name, "episode_%zu/%s", e, reader->observations);
     TRY(data_source_add_array(ctx, reader->base.source, name, &index, &n));
     if (n == length) {
@@ -267,8 +261,7 @@ static psi_status read_episode(minari_reader *reader, size_t e)
     TRY(data_source_add_rows(ctx, reader->base.source, index, 0, n));
     if (reader->base.set->has_latent_states) TRY(read_latent(reader, e, length));
 done:
-    base_free(ctx, actions);
-    base_free(ctx, rewards);
+    data_steps_free(ctx, &steps);
     return status;
 }
 

@@ -17,7 +17,7 @@ typedef struct data_npz_entry {
 } data_npz_entry;
 
 // Makes the archive under the name temporary, without compression and with one date for all: the
-// same arrays give the same bytes. path is what a failure is said about.
+// same arrays give the same bytes. path is what a failure names.
 psi_status data_npz_pack(psi_ctx *ctx, const char *path, const char *temporary,
                          data_npz_entry *entries, size_t n);
 

@@ -118,17 +118,3 @@ psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observa
     }
     return PSI_OK;
 }
-
-void psi_observations_prefetch(const psi_observations *observations, const uint64_t *rows, size_t n)
-{
-    for (size_t i = 0; !observations->data && i < n;) {
-        size_t known = 0;
-        while (i + known < n && rows[i + known] < observations->count) known++;
-        if (observations->frames) {
-            data_stack_prefetch(observations, rows + i, known);
-        } else {
-            data_source_prefetch(observations->source, rows + i, known);
-        }
-        i += known + 1;
-    }
-}

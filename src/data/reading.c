@@ -29,6 +29,34 @@ psi_status data_reading_check_rows(const data_reading *reading, const char *fiel
                 reading->archive->path, field, rows, expected, of_what);
 }
 
+psi_status data_reading_steps(const data_reading *reading, const char *rewards, const char *actions,
+                              data_steps *out)
+{
+    psi_status status = PSI_OK;
+    size_t n;
+    *out = (data_steps){0};
+    TRY(data_read_reals(reading->archive, rewards, &out->n, &out->rewards));
+    TRY(data_read_integers(reading->archive, actions, &n, &out->actions));
+    TRY(data_reading_check_rows(reading, actions, n, out->n, "rewards"));
+done:
+    return status;
+}
+
+void data_steps_free(psi_ctx *ctx, data_steps *steps)
+{
+    base_free(ctx, steps->rewards);
+    base_free(ctx, steps->actions);
+}
+
+psi_status data_reading_flags(const data_reading *reading, const char *field, size_t expected,
+                              const char *of_what, uint8_t **out)
+{
+    size_t n;
+    const psi_status status = data_read_flags(reading->archive, field, &n, out);
+    return status == PSI_OK ? data_reading_check_rows(reading, field, n, expected, of_what)
+                            : status;
+}
+
 psi_status data_reading_add(data_reading *reading, size_t length, const int64_t *actions,
                             int64_t start, const char *field, const double *rewards,
                             bool terminated, bool truncated)
@@ -46,12 +74,27 @@ done:
     return status;
 }
 
-psi_status data_reading_repeat(data_reading *reading, size_t array, size_t row)
+psi_status data_reading_add_without_last(data_reading *reading, const data_steps *steps,
+                                         size_t begin, size_t rows, const char *field, size_t array,
+                                         bool terminated)
 {
+    psi_status status = PSI_OK;
     data_set *set = reading->set;
+    const size_t length = terminated ? rows : rows - 1;
+    reading->dropped += !terminated;
+    if (length == 0) {
+        reading->empty++;
+        return PSI_OK;
+    }
+    TRY(data_reading_add(reading, length, steps->actions + begin, 0, field, steps->rewards + begin,
+                         terminated, !terminated));
+    TRY(data_source_add_rows(reading->ctx, reading->source, array, begin, rows));
+    if (!terminated) goto done;
     set->final_missing[set->view.n_episodes - 1] = 1;
     reading->repeated++;
-    return data_source_add_rows(reading->ctx, reading->source, array, row, 1);
+    TRY(data_source_add_rows(reading->ctx, reading->source, array, begin + rows - 1, 1));
+done:
+    return status;
 }
 
 psi_status data_reading_end(data_reading *reading, size_t n_actions, psi_trajectories **out)

@@ -389,15 +389,6 @@ done:
     return status;
 }
 
-void data_source_prefetch(const data_source *source, const uint64_t *rows, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        const stretch part = stretch_at(source, rows + i, n - i);
-        data_array_prefetch(part.array, part.row, part.n);
-        i += part.n;
-    }
-}
-
 // Reads everything, a batch at a time so that it can be cancelled.
 static psi_status load_all(psi_ctx *ctx, const data_source *source, char *to)
 {

@@ -31,7 +31,4 @@ psi_status data_source_finish(psi_ctx *ctx, data_source *source, psi_observation
 psi_status data_source_gather(psi_ctx *ctx, const data_source *source, const uint64_t *rows,
                               size_t n, void *out);
 
-// Starts reading rows ahead, without waiting.
-void data_source_prefetch(const data_source *source, const uint64_t *rows, size_t n);
-
 #endif

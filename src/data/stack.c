@@ -98,12 +98,3 @@ done:
     base_free(ctx, list);
     return status;
 }
-
-void data_stack_prefetch(const psi_observations *stacked, const uint64_t *rows, size_t n)
-{
-    uint64_t list[PSI_MAX_FRAMES];
-    for (size_t i = 0; i < n; i++) {
-        list_frames(stacked, rows + i, 1, list);
-        psi_observations_prefetch(stacked->frames, list, stacked->n_frames);
-    }
-}

@@ -7,6 +7,5 @@
 // Rows exist (checked by psi_observations_gather).
 psi_status data_stack_gather(psi_ctx *ctx, const psi_observations *stacked, const uint64_t *rows,
                              size_t n, void *out);
-void data_stack_prefetch(const psi_observations *stacked, const uint64_t *rows, size_t n);
 
 #endif

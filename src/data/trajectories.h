@@ -54,7 +54,7 @@ psi_status data_check_spec(psi_ctx *ctx, const psi_episode_spec *spec);
 psi_status data_check_episode(psi_ctx *ctx, const psi_episode_spec *spec,
                               const psi_episode *episode, const char *name, size_t number);
 
-// What several layouts leave open, said in the same words: episodes of which nothing says how they
+// What several layouts leave open, in the same words: episodes of which nothing says how they
 // ended; terminated ones without their last observation, and last rows of those that were cut off.
 void data_tell_no_ends(psi_ctx *ctx, data_set *set, size_t episodes);
 void data_tell_missing_ends(psi_ctx *ctx, data_set *set, size_t repeated, size_t dropped);

@@ -104,28 +104,6 @@ psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *trajecto
     return PSI_OK;
 }
 
-psi_status psi_trajectories_learnable(psi_ctx *ctx, const psi_trajectories *trajectories,
-                                      const char *name)
-{
-    double least = HUGE_VAL, most = -HUGE_VAL;
-    for (size_t t = 0; t < trajectories->n_transitions; t++) {
-        least = fmin(least, trajectories->rewards[t]);
-        most = fmax(most, trajectories->rewards[t]);
-    }
-    // networks learn in single precision, and take squares
-    if (fmax(fabs(least), fabs(most)) > sqrt((double)FLT_MAX)) {
-        return FAIL(ctx, PSI_ENUMERIC,
-                    "%s: rewards from %g to %g are too large for single precision: divide them by "
-                    "their size",
-                    name, least, most);
-    }
-    if (least < most) return PSI_OK;
-    return FAIL(ctx, PSI_EDATA,
-                "%s: rewards: every reward is %g, so all states predict the same "
-                "reward sequences and there is nothing to tell apart",
-                name, trajectories->rewards[0]);
-}
-
 psi_status data_check_spec(psi_ctx *ctx, const psi_episode_spec *spec)
 {
     size_t bytes = psi_dtype_size(spec->observation_dtype);

@@ -11,7 +11,6 @@ enum {
 };
 
 const char *env_digits_name(psi_digits digits);
-const char *env_option_range(const char *option); // which values make sense, for a sentence
 
 bool env_task_wants_default_goal(const psi_task *task);
 bool env_task_gave_broken(const psi_task *task);

@@ -332,27 +332,8 @@ static bool read_value(psi_task *task, size_t option, const char *value)
     return understood;
 }
 
-psi_status psi_task_set(psi_ctx *ctx, psi_task *task, const char *option, const char *value)
-{
-    size_t i = 0;
-    while (i < COUNT(OPTIONS) && strcmp(option, OPTIONS[i].name) != 0) i++;
-    if (i == COUNT(OPTIONS) || !(OPTIONS[i].kinds >> task->kind & 1U)) {
-        return FAIL(ctx, PSI_EUSAGE, "%s has no option --%s", NAMES[task->kind], option);
-    }
-    if (!value != !OPTIONS[i].argument) {
-        return FAIL(ctx, PSI_EUSAGE, value ? "--%s takes no value" : "--%s needs a value", option);
-    }
-    psi_task changed = *task;
-    if (!read_value(&changed, i, value ? value : "")) {
-        return FAIL(ctx, PSI_EUSAGE, "--%s %s is not understood: it should be %s (%s)", option,
-                    value, OPTIONS[i].argument, env_option_range(option));
-    }
-    changed.given |= 1U << i;
-    *task = changed;
-    return PSI_OK;
-}
-
-const char *env_option_range(const char *option)
+// Which values make sense, for a sentence.
+static const char *range_of(const char *option)
 {
     static const char *const RANGES[][2] = {{"max-steps", "1 to 4294967295"},
                                             {"width", "2 to 1024"},
@@ -370,4 +351,24 @@ const char *env_option_range(const char *option)
         if (strcmp(option, RANGES[i][0]) == 0) return RANGES[i][1];
     }
     return "one of these words";
+}
+
+psi_status psi_task_set(psi_ctx *ctx, psi_task *task, const char *option, const char *value)
+{
+    size_t i = 0;
+    while (i < COUNT(OPTIONS) && strcmp(option, OPTIONS[i].name) != 0) i++;
+    if (i == COUNT(OPTIONS) || !(OPTIONS[i].kinds >> task->kind & 1U)) {
+        return FAIL(ctx, PSI_EUSAGE, "%s has no option --%s", NAMES[task->kind], option);
+    }
+    if (!value != !OPTIONS[i].argument) {
+        return FAIL(ctx, PSI_EUSAGE, value ? "--%s takes no value" : "--%s needs a value", option);
+    }
+    psi_task changed = *task;
+    if (!read_value(&changed, i, value ? value : "")) {
+        return FAIL(ctx, PSI_EUSAGE, "--%s %s is not understood: it should be %s (%s)", option,
+                    value, OPTIONS[i].argument, range_of(option));
+    }
+    changed.given |= 1U << i;
+    *task = changed;
+    return PSI_OK;
 }

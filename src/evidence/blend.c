@@ -126,13 +126,14 @@ double evidence_blend(blend_work *work, const evidence_groups *groups, const ble
     double weight[MOST_PARTS], next[MOST_PARTS], log_likelihood = 0.0;
     for (size_t k = 0; k < parts; k++) weight[k] = 1.0 / (double)parts;
 
-    // the part of a draw: its group's share, how often the group meets this family, and the law
+    // the part of a draw: its group's share, how often this family was drawn in the group, and the
+    // law
     double *p = work->p;
-    double meets[MOST_PARTS];
+    double drawn[MOST_PARTS];
     for (size_t k = 0; k < parts; k++) {
-        meets[k] = 0.0;
+        drawn[k] = 0.0;
         for (size_t f = 0; f < rows->n_families; f++) {
-            meets[k] += groups->total[part[k] * rows->n_families + f] + 0.5;
+            drawn[k] += groups->total[part[k] * rows->n_families + f] + 0.5;
         }
     }
     for (size_t i = 0; i < row->n; i++) {
@@ -140,7 +141,7 @@ double evidence_blend(blend_work *work, const evidence_groups *groups, const ble
         for (size_t k = 0; k < parts; k++) {
             p[i * MOST_PARTS + k] = probability(groups, part[k], row->outcome[i]) *
                                     (groups->total[part[k] * rows->n_families + f] + 0.5) /
-                                    meets[k];
+                                    drawn[k];
         }
     }
     for (int step = 0; step < STEPS; step++) {
@@ -156,7 +157,7 @@ double evidence_blend(blend_work *work, const evidence_groups *groups, const ble
                 of_family = 0.0;
                 for (size_t k = 0; k < parts; k++) {
                     of_family += weight[k] * (groups->total[part[k] * rows->n_families + f] + 0.5) /
-                                 meets[k];
+                                 drawn[k];
                 }
             }
             double sum = 0.0;

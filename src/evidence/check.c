@@ -2,8 +2,13 @@
 
 #include "base/context.h"
 
+#include <math.h>
+
 psi_status evidence_check(psi_ctx *ctx, const psi_forest *forest, const psi_draws *draws)
 {
+    if (!(forest->impurity >= 0.0 && isfinite(forest->impurity))) {
+        return FAIL(ctx, PSI_ESHAPE, "an impurity of %g is none", forest->impurity);
+    }
     for (size_t v = 0; v < forest->n_nodes; v++) {
         const int32_t children[] = {forest->left[v], forest->right[v]};
         if (children[0] == -1) continue;

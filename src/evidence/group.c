@@ -96,6 +96,7 @@ static double novel(const search *run, size_t g, size_t v, double alone)
 {
     const bool own = run->label[v] == (int32_t)g;
     const double others = (double)run->groups.cells[g] - (own ? 1.0 : 0.0);
+    if (run->forest->impurity > 0.0) return alone - log(fmax(others, 1.0));
     if (run->forest->looks) return alone;
     return fmax(alone, evidence_novel(&run->groups, g, v, own)) - log(fmax(others, 1.0));
 }
@@ -135,7 +136,8 @@ static void cut(search *run, bool first)
             value = -HUGE_VAL;
         }
         value -= naming;
-        if (!first && run->forest->looks && (leaf || run->mixed[v]) && live > 1) {
+        if (!first && run->forest->looks && run->forest->impurity == 0.0 &&
+            (leaf || run->mixed[v]) && live > 1) {
             const blend_row row = row_of(run, v);
             const double blend =
                 evidence_blend(run->blend, &run->groups, &row, run->groups.n, value + M_LN2);
@@ -429,6 +431,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
     TRY(evidence_rows_new(ctx, forest, draws, &run.rows));
     TRY(evidence_groups_new(ctx, &run.rows, &run.groups));
     run.groups.exact = !forest->looks;
+    run.groups.impurity = forest->impurity;
     TRY(evidence_blend_new(ctx, &run.groups, &run.blend));
     TRY(base_alloc(ctx, n, sizeof *run.value, &run.value));
     TRY(base_alloc(ctx, n, sizeof *run.choice, &run.choice));
@@ -441,7 +444,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
         cut(&run, pass == 0);
         list_cells(&run);
         TRY(found_groups(&run));
-        TRY(join_groups(&run));
+        if (forest->impurity == 0.0) TRY(join_groups(&run));
         if (evidence_groups_live(&run.groups) > max_groups) {
             status =
                 FAIL(ctx, PSI_ELIMIT, "there are more than %zu latent states (--max-latent-states)",
@@ -449,7 +452,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
             goto done;
         }
         run.blends = 0;
-        if (forest->looks) TRY(give_up_blends(&run));
+        if (forest->looks && forest->impurity == 0.0) TRY(give_up_blends(&run));
         const bool changed = label_nodes(&run, before);
         if (!changed && pass > 1) break;
         evidence_learn_concentration(&run.groups);

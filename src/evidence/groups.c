@@ -184,6 +184,13 @@ static double fit_mean(const evidence_groups *groups, size_t g, size_t node, boo
            evidence_of_mean(others_p, others_q, v);
 }
 
+// A node's law is drawn from Dirichlet(κ · the group's), and the group's is known as well as so
+// many draws tell it: what both uncertainties leave is worth κ · draws/(κ + draws) draws.
+static double evidence_scale(const evidence_groups *groups, double draws)
+{
+    return 1.0 / (1.0 + groups->impurity * draws);
+}
+
 // The node's draws of the family that entry *i belongs to, under the law of group g (count and
 // total are its row); moves *i to the next family. alone gets them under a law of their own.
 static double fit_family(const evidence_groups *groups, const float *count, const double *total,
@@ -194,16 +201,20 @@ static double fit_family(const evidence_groups *groups, const float *count, cons
     const uint64_t begin = *i;
     const double alpha = groups->concentration[f];
     double sum = 0.0, n = 0.0, own_sum = 0.0;
+    for (uint64_t j = begin; own && j < rows->end[node] && rows->outcome[j] < last; j++) {
+        n += (double)rows->count[j];
+    }
+    const double before = total[f] - n, scale = evidence_scale(groups, before + alpha);
+    n = 0.0;
     for (; *i < rows->end[node] && rows->outcome[*i] < last; ++*i) {
         const uint32_t o = rows->outcome[*i];
         const double c = (double)rows->count[*i], prior = alpha * rows->base[o];
         const double others = (double)count[o] - (own ? c : 0.0);
         if (alone) own_sum += psi_log_rising(prior, c);
-        sum += psi_log_rising(others + prior, c);
+        sum += psi_log_rising(scale * (others + prior), c);
         n += c;
     }
-    const double before = total[f] - (own ? n : 0.0);
-    const double fit = sum - psi_log_rising(before + alpha, n);
+    const double fit = sum - psi_log_rising(scale * (before + alpha), n);
     if (!alone) return fit;
     *alone = own_sum - psi_log_rising(alpha, n);
     if (groups->exact && before > 0.0) { // or by other shares of the same outcomes
@@ -247,12 +258,14 @@ double evidence_candidates(evidence_groups *groups, size_t node)
     for (uint64_t i = rows->begin[node]; i < rows->end[node];) {
         const uint32_t f = rows->family[rows->outcome[i]], last = rows->first[f + 1];
         const uint64_t begin = i;
+        const double fewest = groups->fewest[f] < HUGE_VAL ? groups->fewest[f] : 0.0;
+        const double scale = evidence_scale(groups, fewest + groups->concentration[f]);
         double alone = 0.0, n = 0.0;
         size_t listed = 0;
         for (; i < rows->end[node] && rows->outcome[i] < last; i++) {
             const uint32_t o = rows->outcome[i];
-            alone +=
-                psi_log_rising(groups->concentration[f] * rows->base[o], (double)rows->count[i]);
+            alone += psi_log_rising(scale * groups->concentration[f] * rows->base[o],
+                                    (double)rows->count[i]);
             n += (double)rows->count[i];
             for (uint32_t at = groups->having[o]; at && listed <= few;
                  at = groups->has[at - 1].next) {
@@ -261,7 +274,7 @@ double evidence_candidates(evidence_groups *groups, size_t node)
         }
         if (listed > few) continue;         // too many: log P ≤ 0 is all that is known
         if (groups->fewest[f] < HUGE_VAL) { // the others have none of these, and as many draws
-            bound += alone - psi_log_rising(groups->fewest[f] + groups->concentration[f], n);
+            bound += alone - psi_log_rising(scale * (fewest + groups->concentration[f]), n);
         }
         for (uint64_t j = begin; j < i; j++) {
             for (uint32_t at = groups->having[rows->outcome[j]]; at;

@@ -7,6 +7,7 @@
 typedef struct evidence_groups {
     const evidence_rows *rows;
     bool exact;                   // what a node is counts as it is: no node mixes several laws
+    double impurity;              // 1/κ: a node's law is drawn from Dirichlet(κ · the group's)
     double *concentration;        // (n_families) α: a law is drawn from Dirichlet(α · base)
     size_t n, room;               // slots, some of which may be empty
     uint32_t *cells;              // (room) nodes of a group; 0: the slot is empty

@@ -1,5 +1,4 @@
-// Small numbers for pairs (a, r) in order of first appearance: exact classes of whatever can be
-// said by a number of 32 bits and one of 64.
+// Small numbers for pairs (a, r) of 32 and 64 bits, in order of first appearance: exact classes.
 #ifndef PSI_MDP_INTERN_H
 #define PSI_MDP_INTERN_H
 

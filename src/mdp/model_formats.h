@@ -1,5 +1,5 @@
 // The formats that finite models come in. Every reader takes bytes that end with a '\0' which is
-// not counted, and checks all of them; name is what a failure is said about.
+// not counted, and checks all of them; name is what a failure names.
 #ifndef PSI_MDP_MODEL_FORMATS_H
 #define PSI_MDP_MODEL_FORMATS_H
 

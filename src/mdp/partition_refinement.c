@@ -1,10 +1,13 @@
-// The coarsest stable partition: passes over all states while most are dirty, then rounds over
+// Refinement of all states together: passes over all states while most are dirty, then rounds over
 // dirty ones, and, once no hash splits a block any more, one comparison of all signatures in full.
 #include "mdp/partition_refinement.h"
 
+#include "base/checked.h"
 #include "mdp/refining.h"
 
 #include <string.h>
+
+enum { FAR = 32, NEAR = 16 }; // how many places ahead memory is asked for
 
 psi_status mdp_refining_take(mdp_refining *r, size_t count, size_t size, void *out)
 {
@@ -25,6 +28,7 @@ static void refining_free(mdp_refining *r)
         base_free(r->ctx, shard->sig);
     }
     base_free(r->ctx, r->shards);
+    base_free(r->ctx, r->factor);
     base_free(r->ctx, r->source);
     base_free(r->ctx, r->sources);
     base_free(r->ctx, r->key);
@@ -49,12 +53,14 @@ static void sources_task(void *argument, int thread, int threads)
 {
     mdp_refining *r = argument;
     const psi_model *model = r->signing->model;
+    const size_t far_end = model->n_transitions - base_min(model->n_transitions, FAR);
     size_t begin, end;
     base_slice(r->n, thread, threads, &begin, &end);
     uint64_t *count = r->sources + 1; // count[t]: first of target t, then one behind its last
     for (size_t t = begin; t < end; t++) count[t] = 0;
     for (size_t i = 0; i < model->n_transitions; i++) {
         const size_t t = (size_t)model->next[i];
+        if (i < far_end) __builtin_prefetch(&count[model->next[i + NEAR]], 1);
         if (t >= begin && t < end) count[t]++;
     }
     base_team_barrier(r->team);
@@ -70,12 +76,15 @@ static void sources_task(void *argument, int thread, int threads)
     for (size_t s = 0; s < r->n; s++) {
         for (uint64_t c = model->choices[s]; c < model->choices[s + 1]; c++) {
             const uint64_t last = model->offsets[c + 1];
-            const uint64_t u = mdp_kind_weight(r->signing, r->signing->kind[c]);
             for (uint64_t i = model->offsets[c]; i < last; i++) {
                 const size_t t = (size_t)model->next[i];
+                if (i < far_end) {
+                    __builtin_prefetch(&count[model->next[i + FAR]], 1);
+                    __builtin_prefetch(&r->source[count[model->next[i + NEAR]]], 1);
+                }
                 if (t < begin || t >= end) continue;
                 const uint64_t at = count[t]++;
-                r->source[at] = (mdp_source){mdp_times(u, r->signing->mass[i]), (uint32_t)s};
+                r->source[at] = (mdp_source){(uint32_t)s, r->signing->masses.row[i]};
             }
         }
     }
@@ -103,6 +112,7 @@ static psi_status refining_new(psi_ctx *ctx, mdp_signing *signing, mdp_refining 
     TRY(mdp_refining_take(r, n, sizeof *r->flag, &r->flag));
     TRY(mdp_refining_take(r, n + 1, sizeof *r->sources, &r->sources));
     TRY(mdp_refining_take(r, signing->model->n_transitions, sizeof *r->source, &r->source));
+    TRY(mdp_refining_take(r, signing->masses.n_rows, sizeof *r->factor, &r->factor));
     TRY(mdp_refining_take(r, n, sizeof *r->parent, &r->parent));
     TRY(mdp_refining_take(r, n, sizeof *r->key, &r->key));
     TRY(mdp_refining_take(r, n, sizeof *r->queue, &r->queue));
@@ -121,17 +131,32 @@ done:
     return status;
 }
 
+// Asks early for the transitions of the states that those behind s will be compared with.
+static void fetch_ahead(const mdp_refining *r, const uint32_t *leader, size_t s)
+{
+    const psi_model *model = r->signing->model;
+    const uint32_t middle = leader[r->block[s + (FAR + NEAR) / 2]];
+    const uint32_t near = leader[r->block[s + NEAR]];
+    const uint64_t at = model->offsets[model->choices[near]];
+    __builtin_prefetch(&model->choices[leader[r->block[s + FAR]]]);
+    __builtin_prefetch(&model->offsets[model->choices[middle]]);
+    __builtin_prefetch(&model->next[at]);
+    __builtin_prefetch(&r->signing->masses.row[at]);
+}
+
 static void verify_task(void *argument, int thread, int threads)
 {
     mdp_refining *r = argument;
     mdp_shard *shard = &r->shards[thread];
+    const uint32_t *leader = r->scratch; // of every block
     size_t begin, end;
     base_slice(r->n, thread, threads, &begin, &end);
     shard->differs = false;
     for (size_t s = begin; s < end && !shard->differs; s++) {
-        const size_t leader = r->state[r->blocks[r->block[s]].begin];
-        shard->differs = leader != s && !mdp_same_signature(r->signing, r->block, s, leader,
-                                                            &shard->form, &shard->other);
+        if (s + FAR < end) fetch_ahead(r, leader, s);
+        const size_t other = leader[r->block[s]];
+        shard->differs = other != s && !mdp_same_signature(r->signing, r->block, s, other,
+                                                           &shard->form, &shard->other);
     }
 }
 
@@ -139,6 +164,7 @@ static void verify_task(void *argument, int thread, int threads)
 static psi_status verify(mdp_refining *r, bool *stable)
 {
     mdp_refining_list(r);
+    for (size_t b = 0; b < r->n_blocks; b++) r->scratch[b] = r->state[r->blocks[b].begin];
     base_team_run(r->team, verify_task, r);
     *stable = true;
     for (int t = 0; t < r->threads; t++) *stable = *stable && !r->shards[t].differs;
@@ -151,6 +177,9 @@ static psi_status settle(mdp_refining *r, mdp_stable *out)
     psi_status status = PSI_OK;
     const size_t share = r->signing->round_share;
     const size_t few_transitions = r->signing->model->n_transitions / share;
+    const mdp_masses *masses = &r->signing->masses;
+    for (size_t i = 0; i < masses->n_rows; i++)
+        r->factor[i] = mdp_times(mdp_kind_weight(r->signing, masses->kind[i]), masses->mass[i]);
     memset(r->flag, 1, r->n);
     r->sources[0] = 0;
     base_team_run(r->team, sources_task, r);
@@ -172,7 +201,7 @@ done:
     return status;
 }
 
-psi_status mdp_refine_partition(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out)
+psi_status mdp_refine_jointly(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out)
 {
     psi_status status = PSI_OK;
     mdp_refining r;

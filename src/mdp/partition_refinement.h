@@ -14,4 +14,7 @@ typedef struct mdp_stable {
 // *out->block belongs to the caller.
 psi_status mdp_refine_partition(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out);
 
+// The same, with all states refined from the classes on, whether they lie on cycles or not.
+psi_status mdp_refine_jointly(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out);
+
 #endif

@@ -34,12 +34,44 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Adds up a choice of the model block by block, into the next free entries of out.
-static void fold_choice(folding *f, uint64_t c, uint64_t *filled)
+// Adds up a choice of the model block by block, into the next free entries of out: a short one by
+// putting each where it belongs.
+static void fold_few(folding *f, uint64_t c, uint64_t *filled)
 {
     const psi_model *model = f->model;
     int32_t *next = f->out->next + *filled;
+    double *sum = f->out->probability + *filled;
     size_t n = 0;
+    bool added = false;
+    for (uint64_t i = model->offsets[c]; i < model->offsets[c + 1]; i++) {
+        const int32_t to = (int32_t)f->block[model->next[i]];
+        size_t at = n;
+        while (at > 0 && next[at - 1] > to) at--;
+        if (at > 0 && next[at - 1] == to) {
+            sum[at - 1] += model->probability[i];
+            added = true;
+            continue;
+        }
+        memmove(next + at + 1, next + at, (n - at) * sizeof *next);
+        memmove(sum + at + 1, sum + at, (n - at) * sizeof *sum);
+        next[at] = to;
+        sum[at] = model->probability[i];
+        n++;
+    }
+    for (size_t i = 0; added && i < n; i++) sum[i] = mdp_snap(sum[i]); // there are rounding errors
+    *filled += n;
+}
+
+static void fold_choice(folding *f, uint64_t c, uint64_t *filled)
+{
+    enum { FEW = 16 };
+    const psi_model *model = f->model;
+    int32_t *next = f->out->next + *filled;
+    size_t n = 0;
+    if (model->offsets[c + 1] - model->offsets[c] <= FEW) {
+        fold_few(f, c, filled);
+        return;
+    }
     for (uint64_t i = model->offsets[c]; i < model->offsets[c + 1]; i++) {
         const uint32_t to = f->block[model->next[i]];
         if (f->sum[to] == 0.0) next[n++] = (int32_t)to;
@@ -150,8 +182,11 @@ static psi_status fold(psi_ctx *ctx, folding *f, const psi_quotient_options *opt
     TRY(base_alloc_zero(ctx, f->n_blocks, sizeof *f->sum, &f->sum));
     f->out->chain = model->chain;
     fold_transitions(f);
-    TRY(base_resize(ctx, f->out->n_transitions, sizeof *f->out->next, &f->out->next));
-    TRY(base_resize(ctx, f->out->n_transitions, sizeof *f->out->probability, &f->out->probability));
+    if (f->out->n_transitions < n_transitions / 2) { // else what is left over is not worth a copy
+        n_transitions = f->out->n_transitions;
+        TRY(base_resize(ctx, n_transitions, sizeof *f->out->next, &f->out->next));
+        TRY(base_resize(ctx, n_transitions, sizeof *f->out->probability, &f->out->probability));
+    }
     TRY(fold_names(ctx, f, options));
 done:
     return status;

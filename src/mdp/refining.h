@@ -31,8 +31,8 @@ typedef struct mdp_shard {
 
 // A transition as its target sees it.
 typedef struct mdp_source {
-    uint64_t factor; // u · p, where signatures are linear
     uint32_t state;
+    uint32_t row; // of masses
 } mdp_source;
 
 typedef struct mdp_refining {
@@ -62,6 +62,7 @@ typedef struct mdp_refining {
     bool clean_moves;   // some block's clean states are not its largest part
     uint64_t *sources;  // (n + 1) the states that lead to s: source[sources[s]] …
     mdp_source *source; // (m)
+    uint64_t *factor;   // (rows of masses) u · p, where signatures are linear
     size_t bytes;
 } mdp_refining;
 

@@ -227,37 +227,50 @@ static void add_to(uint64_t *sig, uint64_t change, bool shared)
     }
 }
 
-// Flags what leads to s, which went from one block to another, and keeps its signatures right.
-static void tell_sources(mdp_refining *r, mdp_shard *own, uint32_t s, uint32_t from)
+// A change of a signature on its way: what it changes is asked for when it is sent, and is there
+// when it arrives, LATER changes after.
+enum { LATER = 32 };
+typedef struct change {
+    uint64_t by;
+    uint32_t state;
+} change;
+
+static inline void apply(uint64_t *sig, uint8_t *flag, change c, bool linear, bool shared)
 {
-    const uint64_t begin = r->sources[s], end = r->sources[s + 1];
-    const uint64_t step = mdp_step(r, from, r->block[s]);
-    const bool linear = r->signing->linear, shared = r->threads > 1;
-    own->reach += end - begin;
-    for (uint64_t i = begin; i < end; i++) {
-        const mdp_source *source = &r->source[i];
-        if (linear) add_to(&r->sig[source->state], mdp_times(source->factor, step), shared);
-        __atomic_store_n(&r->flag[source->state], 1, __ATOMIC_RELAXED);
-    }
+    if (linear) add_to(&sig[c.state], c.by, shared);
+    __atomic_store_n(&flag[c.state], 1, __ATOMIC_RELAXED);
 }
 
-// The same for a list. What is needed soon is asked for early: it is all over the memory.
+// Flags what leads to the states of a list, which went from one block to another, and keeps its
+// signatures right.
 static void tell_all(mdp_refining *r, mdp_shard *own, const uint32_t *list, const uint32_t *from,
                      size_t n)
 {
-    enum { FAR = 24, NEAR = 12, NEXT = 4 };
+    enum { FAR = 24, NEAR = 12 };
+    const bool linear = r->signing->linear, shared = r->threads > 1;
+    const uint64_t *sources = r->sources, *factor = r->factor;
+    const mdp_source *source = r->source;
+    uint64_t *sig = r->sig;
+    uint8_t *flag = r->flag;
+    change sent[LATER];
+    size_t n_sent = 0;
     for (size_t i = 0; i < n; i++) {
         if (i + FAR < n) {
-            __builtin_prefetch(&r->sources[list[i + FAR]]);
-            __builtin_prefetch(&r->source[r->sources[list[i + NEAR]]]);
-            const mdp_source *soon = &r->source[r->sources[list[i + NEXT]]];
-            if (r->sources[list[i + NEXT]] < r->sources[list[i + NEXT] + 1]) {
-                __builtin_prefetch(&r->sig[soon->state], 1);
-                __builtin_prefetch(&r->flag[soon->state], 1);
-            }
+            __builtin_prefetch(&sources[list[i + FAR]]);
+            __builtin_prefetch(&source[sources[list[i + NEAR]]]);
         }
-        tell_sources(r, own, list[i], from[i]);
+        const uint64_t end = sources[list[i] + 1], step = mdp_step(r, from[i], r->block[list[i]]);
+        for (uint64_t k = sources[list[i]]; k < end; k++, n_sent++) {
+            const change next = {mdp_times(factor[source[k].row], step), source[k].state};
+            __builtin_prefetch(&sig[next.state], 1);
+            __builtin_prefetch(&flag[next.state], 1);
+            if (n_sent >= LATER) apply(sig, flag, sent[n_sent % LATER], linear, shared);
+            sent[n_sent % LATER] = next;
+        }
     }
+    for (size_t k = n_sent > LATER ? n_sent - LATER : 0; k < n_sent; k++)
+        apply(sig, flag, sent[k % LATER], linear, shared);
+    own->reach += n_sent;
 }
 
 // Clean states that lose their block's name: rare, and they have to be looked for between the dirty

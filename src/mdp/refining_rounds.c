@@ -33,7 +33,7 @@ static void tell_sources(mdp_refining *r, uint32_t s, uint64_t step)
     for (uint64_t i = r->sources[s]; i < r->sources[s + 1]; i++) {
         const uint32_t source = r->source[i].state;
         if (r->signing->linear) {
-            const uint64_t change = mdp_times(r->source[i].factor, step);
+            const uint64_t change = mdp_times(r->factor[r->source[i].row], step);
             r->sig[source] = mdp_plus(r->sig[source], change);
         }
         mark(r, source);

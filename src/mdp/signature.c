@@ -20,11 +20,11 @@ static uint64_t choice_sum(const mdp_signing *signing, const uint32_t *block, ui
     mdp_wide sum = mdp_block_weight(signing, UINT32_MAX);
     while (end - i > UNFOLDED) {
         for (const uint64_t stop = i + UNFOLDED; i < stop; i++)
-            sum += (mdp_wide)signing->mass[i] * mdp_block_weight(signing, block[next[i]]);
+            sum += (mdp_wide)mdp_mass(signing, i) * mdp_block_weight(signing, block[next[i]]);
         sum = mdp_fold(sum);
     }
     for (; i < end; i++)
-        sum += (mdp_wide)signing->mass[i] * mdp_block_weight(signing, block[next[i]]);
+        sum += (mdp_wide)mdp_mass(signing, i) * mdp_block_weight(signing, block[next[i]]);
     return mdp_fold(sum);
 }
 
@@ -82,7 +82,7 @@ psi_status mdp_form_new(psi_ctx *ctx, const mdp_signing *signing, mdp_form *out)
 {
     psi_status status = PSI_OK;
     const size_t words = signing->most_choices + 2 * signing->most_entries;
-    *out = (mdp_form){0};
+    *out = (mdp_form){.from = MDP_OWN, .to = MDP_OWN};
     TRY(base_alloc(ctx, 2 * words, sizeof *out->words, &out->words)); // the second half: scratch
     TRY(base_alloc(ctx, signing->most_choices + 1, sizeof *out->begin, &out->begin));
     TRY(base_alloc(ctx, 2 * signing->most_choices + 1, sizeof *out->order, &out->order));
@@ -125,17 +125,39 @@ static void sort_pairs(uint64_t *pair, size_t n)
     }
 }
 
+// The words of a choice with one or two transitions, which most have; returns how many.
+static size_t fill_short(const mdp_signing *signing, const uint32_t *block, uint64_t c,
+                         const mdp_form *form, uint64_t *words)
+{
+    const psi_model *model = signing->model;
+    const uint64_t begin = model->offsets[c], end = model->offsets[c + 1];
+    const uint32_t to = block[model->next[begin]], other = block[model->next[end - 1]];
+    const uint64_t a = to == form->from ? form->to : to;
+    const uint64_t b = other == form->from ? form->to : other;
+    const uint64_t mass = mdp_mass(signing, begin), rest = mdp_mass(signing, end - 1);
+    const bool two = a != b;
+    words[0] = signing->kind[c] | (uint64_t)(two ? 2 : 1) << 32;
+    words[1] = a < b ? a : b;
+    words[2] = two ? (a < b ? mass : rest) : end - begin == 1 ? mass : mdp_plus(mass, rest);
+    if (!two) return 3;
+    words[3] = a < b ? b : a;
+    words[4] = a < b ? rest : mass;
+    return 5;
+}
+
 // The words of one choice; returns how many.
 static size_t fill_choice(const mdp_signing *signing, const uint32_t *block, uint64_t c,
-                          uint64_t *words)
+                          const mdp_form *form, uint64_t *words)
 {
     const psi_model *model = signing->model;
     const uint64_t begin = model->offsets[c], end = model->offsets[c + 1];
     uint64_t *pair = words + 1;
-    words[0] = signing->kind[c];
+    if (end - begin - 1 < 2 && signing->cell == 0)
+        return fill_short(signing, block, c, form, words);
     for (uint64_t i = begin; i < end; i++) {
-        pair[2 * (i - begin)] = block[model->next[i]];
-        pair[2 * (i - begin) + 1] = signing->mass[i];
+        const uint32_t to = block[model->next[i]];
+        pair[2 * (i - begin)] = to == form->from ? form->to : to;
+        pair[2 * (i - begin) + 1] = mdp_mass(signing, i);
     }
     sort_pairs(pair, end - begin);
     size_t n = 0;
@@ -150,6 +172,7 @@ static size_t fill_choice(const mdp_signing *signing, const uint32_t *block, uin
         pair[2 * n] = to;
         pair[2 * n++ + 1] = sum;
     }
+    words[0] = signing->kind[c] | (uint64_t)n << 32;
     return 1 + 2 * n;
 }
 
@@ -169,7 +192,7 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
     form->begin[0] = 0;
     if (n == 1) {
         form->n = 1;
-        form->begin[1] = fill_choice(signing, block, first, form->words);
+        form->begin[1] = fill_choice(signing, block, first, form, form->words);
         return;
     }
     // every choice into the scratch, in order by insertion, then once each in front
@@ -177,16 +200,20 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
     size_t *start = form->order, *order = form->order + signing->most_choices + 1;
     start[0] = 0;
     for (size_t c = 0; c < n; c++) {
-        start[c + 1] = start[c] + fill_choice(signing, block, first + c, scratch + start[c]);
-        size_t at = c;
-        for (; at > 0; at--) {
-            const size_t o = order[at - 1];
-            if (compare_words(scratch + start[o], start[o + 1] - start[o], scratch + start[c],
-                              start[c + 1] - start[c]) <= 0)
-                break;
-            order[at] = o;
+        start[c + 1] = start[c] + fill_choice(signing, block, first + c, form, scratch + start[c]);
+        size_t low = 0, high = c; // behind the last that is not larger
+        while (low < high) {
+            const size_t middle = (low + high) / 2, o = order[middle];
+            const bool larger = compare_words(scratch + start[o], start[o + 1] - start[o],
+                                              scratch + start[c], start[c + 1] - start[c]) > 0;
+            if (larger) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
         }
-        order[at] = c;
+        memmove(order + low + 1, order + low, (c - low) * sizeof *order);
+        order[low] = c;
     }
     for (size_t i = 0; i < n; i++) {
         const uint64_t *words = scratch + start[order[i]];
@@ -202,9 +229,11 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
 
 bool mdp_form_equal(const mdp_form *a, const mdp_form *b)
 {
-    if (a->n != b->n || memcmp(a->begin, b->begin, (a->n + 1) * sizeof *a->begin) != 0)
-        return false;
-    return memcmp(a->words, b->words, a->begin[a->n] * sizeof *a->words) == 0;
+    const size_t n = mdp_form_length(a);
+    if (n != mdp_form_length(b)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (a->words[i] != b->words[i]) return false;
+    return true;
 }
 
 // ---- side by side -------------------------------------------------------------------------------
@@ -221,10 +250,10 @@ static bool same_choice(const mdp_signing *signing, const uint32_t *block, uint6
         const uint32_t to = block[next[i]];
         uint64_t difference = 0;
         for (uint64_t j = model->offsets[c]; j < end_c; j++)
-            if (block[next[j]] == to) difference = mdp_plus(difference, signing->mass[j]);
+            if (block[next[j]] == to) difference = mdp_plus(difference, mdp_mass(signing, j));
         for (uint64_t j = model->offsets[d]; j < end_d; j++) {
             if (block[next[j]] == to)
-                difference = mdp_plus(difference, MDP_PRIME - signing->mass[j]);
+                difference = mdp_plus(difference, MDP_PRIME - mdp_mass(signing, j));
         }
         if (difference != 0) return false;
     }

@@ -7,13 +7,14 @@
 #include <psifold/mdp.h>
 
 #include "mdp/intern.h"
+#include "mdp/masses.h"
 #include "mdp/rational.h"
 
 typedef struct mdp_signing {
     const psi_model *model;
-    uint64_t *mass;   // (m) residues, or counts of 2^−52 with a tolerance
-    uint32_t *kind;   // (C) equal for choices with equal action and rewards
-    uint32_t *class_; // (S) equal for states with equal labels, state rewards and start block
+    mdp_masses masses; // residues, or counts of 2^−52 with a tolerance
+    uint32_t *kind;    // (C) equal for choices with equal action and rewards
+    uint32_t *class_;  // (S) equal for states with equal labels, state rewards and start block
     size_t n_classes;
     uint64_t cell;                     // width of a cell in counts; 0: exact
     bool distinct;                     // no state has two choices of one kind
@@ -33,12 +34,16 @@ void mdp_signing_free(psi_ctx *ctx, mdp_signing *signing);
 // Is name one of the words of "a,b"? NULL names all.
 bool mdp_is_word(const char *words, const char *name);
 
+// Instead of a block: it is not known yet; it is the same as that of the state that is looked at.
+enum { MDP_OPEN = UINT32_MAX, MDP_OWN = UINT32_MAX - 1 };
+
 // Memory for the signature of one state; one per thread.
 typedef struct mdp_form {
-    uint64_t *words; // choice by choice: kind, then pairs (block, mass) by block
-    size_t *begin;   // (n + 1) of each choice
-    size_t n;        // distinct choices, in ascending order of their words
-    size_t *order;   // scratch
+    uint64_t *words;   // choice by choice: kind and n of pairs, then pairs (block, mass) by block
+    size_t *begin;     // (n + 1) of each choice
+    size_t n;          // distinct choices, in ascending order of their words
+    size_t *order;     // scratch
+    uint32_t from, to; // a block that is written as another; at first: none is
 } mdp_form;
 
 psi_status mdp_form_new(psi_ctx *ctx, const mdp_signing *signing, mdp_form *out);
@@ -47,11 +52,20 @@ void mdp_form_free(psi_ctx *ctx, mdp_form *form);
 // The signature in full: two states have the same words iff they have the same signature.
 void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t state, mdp_form *form);
 bool mdp_form_equal(const mdp_form *a, const mdp_form *b);
+static inline size_t mdp_form_length(const mdp_form *form)
+{
+    return form->begin[form->n];
+}
 
 // Do two states have the same signature? Without writing it down where states are small and their
 // choices distinct; a and b are scratch.
 bool mdp_same_signature(const mdp_signing *signing, const uint32_t *block, size_t s, size_t t,
                         mdp_form *a, mdp_form *b);
+
+static inline uint64_t mdp_mass(const mdp_signing *signing, uint64_t transition)
+{
+    return signing->masses.mass[signing->masses.row[transition]];
+}
 
 // Pseudo-random residues for blocks and kinds of choices.
 static inline uint64_t mdp_block_weight(const mdp_signing *signing, uint32_t block)

@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "base/threads.h"
 #include "mdp/intern.h"
 
 #include <math.h>
@@ -50,40 +49,6 @@ static psi_status check_words(psi_ctx *ctx, const psi_model *model, const char *
         }
     }
     return PSI_OK;
-}
-
-// ---- masses -------------------------------------------------------------------------------------
-
-// The masses of a choice as fractions whose sum is exactly 1.
-static void choice_residues(const double *probability, size_t n, mdp_residues *known,
-                            uint64_t *mass)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        mass[i] = mdp_residue_of(known, probability[i]);
-        sum = mdp_plus(sum, mass[i]);
-    }
-    if (sum == 1 || sum == 0) return;
-    const uint64_t scale = mdp_inverse(sum);
-    for (size_t i = 0; i < n; i++) mass[i] = mdp_times(mass[i], scale);
-}
-
-static void mass_task(void *argument, int thread, int threads)
-{
-    mdp_signing *signing = argument;
-    const psi_model *model = signing->model;
-    mdp_residues known = {0};
-    size_t begin, end;
-    base_slice(model->n_choices, thread, threads, &begin, &end);
-    for (size_t c = begin; c < end; c++) {
-        const uint64_t first = model->offsets[c], n = model->offsets[c + 1] - first;
-        if (signing->cell == 0) {
-            choice_residues(model->probability + first, n, &known, signing->mass + first);
-            continue;
-        }
-        for (uint64_t i = first; i < first + n; i++)
-            signing->mass[i] = (uint64_t)llrint(model->probability[i] * UNIT);
-    }
 }
 
 // ---- kinds and classes --------------------------------------------------------------------------
@@ -241,11 +206,12 @@ psi_status mdp_signing_new(psi_ctx *ctx, const psi_model *model,
     TRY(check(ctx, model, options));
     if (options->hash_bits > 0) out->keep >>= 64 - options->hash_bits;
     if (options->tolerance > 0.0) out->cell = (uint64_t)fmax(1.0, rint(options->tolerance * UNIT));
-    TRY(take(ctx, out, model->n_transitions, sizeof *out->mass, &out->mass));
     TRY(take(ctx, out, model->n_choices, sizeof *out->kind, &out->kind));
     TRY(take(ctx, out, model->n_states, sizeof *out->class_, &out->class_));
-    base_team_run(base_ctx_team(ctx), mass_task, out);
     TRY(find_kinds(ctx, out, options, &table));
+    TRY(mdp_masses_new(ctx, model, out->kind, out->cell == 0, &out->masses));
+    out->bytes += model->n_transitions * sizeof *out->masses.row +
+                  out->masses.n_rows * (sizeof *out->masses.mass + sizeof *out->masses.kind);
     TRY(find_classes(ctx, out, options, &table));
     measure(out);
     out->linear = out->distinct && out->cell == 0;
@@ -259,6 +225,6 @@ void mdp_signing_free(psi_ctx *ctx, mdp_signing *signing)
 {
     base_free(ctx, signing->class_);
     base_free(ctx, signing->kind);
-    base_free(ctx, signing->mass);
+    mdp_masses_free(ctx, &signing->masses);
     *signing = (mdp_signing){0};
 }

@@ -72,8 +72,9 @@ static void first_states(const psi_paths *paths, const psi_smooth_options *optio
 }
 
 // A wrong label brings transitions of its own into the model, which then confirm it. So every
-// transition loses one witness, but no more than a fiftieth of its row's, before the model is made.
-static void take_a_witness(psi_counts *counts)
+// transition loses one count (singletons are mostly noise), but no more than a fiftieth of its
+// row's, before the model is made.
+static void discount_singletons(psi_counts *counts)
 {
     for (size_t row = 0; row < counts->n_latent * counts->n_actions; row++) {
         const double one = fmin(1.0, counts->visits[row] / 50.0);
@@ -104,7 +105,7 @@ static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
         all.start = start;
     }
     TRY(psi_counts_new(ctx, estimate, &counts));
-    take_a_witness(counts);
+    discount_singletons(counts);
     TRY(psi_counts_model(ctx, counts, 0.0, &latent));
     if (options->reward_class) {
         if (!base_mul(estimate->n_latent, estimate->n_actions, &size) ||

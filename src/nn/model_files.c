@@ -127,7 +127,7 @@ static psi_status note_of(psi_ctx *ctx, const nn_safetensors *file, const char *
 {
     *out = nn_safetensors_note(file, key);
     if (*out) return PSI_OK;
-    return FAIL(ctx, PSI_EFORMAT, "%s: not a network of psifold's, it has no note '%s'", path, key);
+    return FAIL(ctx, PSI_EFORMAT, "%s was not written by psifold: it has no note '%s'", path, key);
 }
 
 // "3,28,28": at most `most` sizes. *n is how many there were.

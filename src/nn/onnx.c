@@ -280,19 +280,6 @@ done:
     return status;
 }
 
-psi_status nn_onnx_note(nn_onnx *graph, const char *key, const char *value)
-{
-    psi_status status = PSI_OK;
-    Onnx__StringStringEntryProto *entry;
-    TRY(base_arena_take(&graph->arena, 1, sizeof *entry, &entry));
-    onnx__string_string_entry_proto__init(entry);
-    TRY(copy_text(graph, key, &entry->key));
-    TRY(copy_text(graph, value, &entry->value));
-    TRY(append(graph, &graph->model.metadata_props, &graph->model.n_metadata_props, entry));
-done:
-    return status;
-}
-
 // ---- saving ----
 
 // protobuf-c hands out the message in many pieces: small ones are gathered, and the weights pass

@@ -52,9 +52,6 @@ nn_onnx_attribute nn_onnx_sides(const char *name, int64_t top, int64_t left, int
 // The number that ONNX has for an element type: the "to" of a Cast.
 int64_t nn_onnx_dtype(psi_dtype dtype);
 
-// A pair of texts kept in the model's metadata.
-psi_status nn_onnx_note(nn_onnx *graph, const char *key, const char *value);
-
 // Writes the model; it appears whole or not at all. The numbers go from where they are to the file.
 // Returns PSI_ELIMIT for more than the two gigabytes a protobuf message can have, PSI_EIO.
 psi_status nn_onnx_save(const nn_onnx *graph, const char *path);

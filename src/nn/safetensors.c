@@ -33,7 +33,8 @@ size_t nn_tensor_dtype_size(nn_tensor_dtype dtype)
     return 0;
 }
 
-const char *nn_tensor_dtype_name(nn_tensor_dtype dtype)
+// "F32"
+static const char *dtype_name(nn_tensor_dtype dtype)
 {
     switch (dtype) {
 #define X(name, bytes)                                                                             \
@@ -103,8 +104,8 @@ static psi_status describe_tensor(psi_ctx *ctx, json_t *header, const nn_named_t
     for (size_t i = 0; i < tensor->rank; i++) {
         json_array_append_new(shape, json_integer((json_int_t)tensor->dim[i]));
     }
-    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", nn_tensor_dtype_name(tensor->dtype),
-                              "shape", shape, "data_offsets", (json_int_t)*offset, (json_int_t)end);
+    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name(tensor->dtype), "shape",
+                              shape, "data_offsets", (json_int_t)*offset, (json_int_t)end);
     const psi_status made = base_json_made(ctx, entry);
     if (made != PSI_OK) return made;
     *offset = end;
@@ -234,7 +235,7 @@ static psi_status read_dtype(nn_safetensors *file, const char *name, const json_
     }
     NN_TENSOR_DTYPE_TABLE(X)
 #undef X
-    if (!plain_text(text)) return damaged(file, name, "its dtype is not one");
+    if (!plain_text(text)) return damaged(file, name, "its dtype is not plain text");
     return FAIL(file->ctx, PSI_EUNSUPPORTED,
                 "%s: tensor \"%.100s\": the dtype \"%.20s\" is not known", file->path, name, text);
 }
@@ -513,7 +514,7 @@ const char *nn_safetensors_note(const nn_safetensors *file, const char *key)
 // "F32 [64, 3, 7, 7]"
 static void print_shape(const nn_named_tensor *tensor, char *text, size_t size)
 {
-    int used = snprintf(text, size, "%s [", nn_tensor_dtype_name(tensor->dtype));
+    int used = snprintf(text, size, "%s [", dtype_name(tensor->dtype));
     for (size_t i = 0; i < tensor->rank && used > 0 && (size_t)used < size; i++) {
         used += snprintf(text + used, size - (size_t)used, "%s%zu", i ? ", " : "", tensor->dim[i]);
     }

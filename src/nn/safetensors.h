@@ -31,7 +31,6 @@ typedef enum nn_tensor_dtype {
 } nn_tensor_dtype;
 
 size_t nn_tensor_dtype_size(nn_tensor_dtype dtype);
-const char *nn_tensor_dtype_name(nn_tensor_dtype dtype); // "F32"
 
 #define NN_TENSOR_MAX_RANK 8
 

@@ -151,10 +151,6 @@ bool psi_training_finished(const psi_training *training)
 {
     return training->at.stopped || training->at.steps >= training->n_steps;
 }
-const psi_epoch *psi_training_last_epoch(const psi_training *training)
-{
-    return &training->last;
-}
 
 // Every batch is full but an epoch's last; a sample that would be alone in it is left out.
 uint64_t psi_training_seen(const psi_training *training)

@@ -15,47 +15,26 @@ static void put_name(report_text *html, const char *folder)
     report_put(html, "</b>");
 }
 
-static void put_value(report_text *html, const json_t *value)
-{
-    if (json_is_string(value)) {
-        report_escape(html, json_string_value(value));
-    } else if (json_is_number(value)) {
-        report_putf(html, "%.6g", json_number_value(value));
-    } else {
-        report_put(html, json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "–");
-    }
-}
-
 // Seed and options in which the two differ.
 static void put_differences(report_page *page)
 {
     report_text *html = &page->html;
-    json_t *mine = json_object_get(page->run->manifest, "options");
-    const json_t *theirs = json_object_get(page->other->manifest, "options");
-    const json_t *seed = json_object_get(page->run->manifest, "seed");
-    const json_t *other_seed = json_object_get(page->other->manifest, "seed");
-    const char *name, *comma = "";
-    json_t *value;
+    const psi_option_table *table = psi_cluster_option_table();
+    const psi_cluster_options *mine = &page->run->options, *theirs = &page->options->other->options;
+    const char *comma = "";
     report_put(html, "<p>They differ in: ");
-    if (!json_equal(seed, other_seed)) {
-        report_put(html, "seed (");
-        put_value(html, seed);
-        report_put(html, " / ");
-        put_value(html, other_seed);
-        report_put(html, ")");
+    if (mine->seed != theirs->seed) {
+        report_putf(html, "seed (%llu / %llu)", (unsigned long long)mine->seed,
+                    (unsigned long long)theirs->seed);
         comma = ", ";
     }
-    json_object_foreach(mine, name, value)
-    {
-        const json_t *there = json_object_get(theirs, name);
-        if (!there || json_equal(value, there)) continue;
-        report_put(html, comma);
-        report_escape(html, name);
-        report_put(html, " (");
-        put_value(html, value);
-        report_put(html, " / ");
-        put_value(html, there);
-        report_put(html, ")");
+    for (size_t i = 0; i < table->n; i++) {
+        const psi_option *option = &table->rows[i];
+        char here[PSI_OPTION_TEXT_SIZE], there[PSI_OPTION_TEXT_SIZE];
+        psi_option_text(option, mine, here);
+        psi_option_text(option, theirs, there);
+        if (strcmp(here, there) == 0) continue;
+        report_putf(html, "%s%s (%s / %s)", comma, option->name, here, there);
         comma = ", ";
     }
     if (!*comma) report_put(html, "nothing that their manifests tell");
@@ -111,7 +90,7 @@ static void put_data(report_page *page)
     report_put(html, "<script type=\"application/json\" id=\"compare-data\">{\"names\":[");
     report_json_words(html, page->run->folder);
     report_put(html, ",");
-    report_json_words(html, page->other->folder);
+    report_json_words(html, page->options->other->folder);
     report_put(html, "],\"pairs\":[");
     const char *comma = "";
     for (size_t i = 0; i < base_min(found->n_overlaps, PAIRS_SHOWN); i++) {
@@ -126,7 +105,7 @@ static void put_data(report_page *page)
 static psi_status put_other_graph(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *other = page->other;
+    const psi_run *other = page->options->other;
     psi_plan *plan = NULL;
     size_t *sizes = NULL;
     psi_plan_options how = psi_plan_defaults();
@@ -154,12 +133,12 @@ psi_status report_page_beside(report_page *page)
     report_put(html, "<section id=\"beside\"><h2>Beside another run</h2>\n<p>");
     put_name(html, page->run->folder);
     report_putf(html, " has %zu latent states, ", page->run->n_latent);
-    put_name(html, page->other->folder);
+    put_name(html, page->options->other->folder);
     report_putf(html,
                 " has %zu. <span id=\"compared-words\">%zu of the first are the same in both, %zu "
                 "are split in the second, %zu are joined with others there; the two agree on "
                 "%.4g&nbsp;%% of the observations.</span></p>\n",
-                page->other->n_latent, found->same, found->split, found->joined,
+                page->options->other->n_latent, found->same, found->split, found->joined,
                 100.0 * found->agreement);
     put_differences(page);
     report_put(html, "<div id=\"compare-place\" hidden></div>\n");

@@ -38,15 +38,14 @@ static double total_variation(const psi_mdp *model, size_t x, size_t y)
 }
 
 // How two latent states differ, over the actions that both have seen. Gives up beyond limit.
-static report_neighbour compare(const report_run *run, size_t k, size_t other, double range,
-                                double limit)
+static report_neighbour compare(const psi_mdp *model, bool exact, size_t k, size_t other,
+                                double range, double limit)
 {
-    const psi_mdp *model = run->model;
     report_neighbour found = {.state = (int32_t)other, .action = -1, .nats = NAN};
     for (size_t a = 0; a < model->n_actions && found.total <= limit; a++) {
         const size_t x = k * model->n_actions + a, y = other * model->n_actions + a;
         const bool seen = psi_mdp_seen(model, k, a), there = psi_mdp_seen(model, other, a);
-        if (run->exact && seen != there) { // allowed in one only: nothing differs more
+        if (exact && seen != there) { // allowed in one only: nothing differs more
             found.total += 1.0;
             if (found.apart < 1.0) {
                 found = (report_neighbour){found.state, (int32_t)a, false, 1.0, found.total, NAN};
@@ -147,11 +146,10 @@ static void weigh(const weighing *with, size_t k, double range, report_neighbour
     }
 }
 
-static psi_status weigh_all(const report_run *run, const psi_trajectories *data, double range,
-                            report_neighbour *found)
+static psi_status weigh_all(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                            double range, report_neighbour *found)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = run->ctx;
     psi_counts *counts = NULL;
     weighing with = {0};
     const psi_paths paths =
@@ -172,19 +170,19 @@ done:
     return status;
 }
 
-psi_status report_closest(const report_run *run, const psi_trajectories *data,
-                          report_neighbour **out)
+psi_status report_closest(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                          bool exact, report_neighbour **out)
 {
     psi_status status = PSI_OK;
     const psi_mdp *model = run->model;
     const size_t n = run->n_latent;
     report_neighbour *found = NULL;
     *out = NULL;
-    TRY(base_alloc(run->ctx, n * REPORT_CLOSEST, sizeof *found, &found));
+    TRY(base_alloc(ctx, n * REPORT_CLOSEST, sizeof *found, &found));
     for (size_t i = 0; i < n * REPORT_CLOSEST; i++) found[i] = (report_neighbour){.state = -1};
     const double range = range_of_rewards(model);
     for (size_t k = 0; n <= MOST_STATES && k < n; k++) {
-        TRY(base_cancelled(run->ctx));
+        TRY(base_cancelled(ctx));
         for (size_t other = 0; other < k; other++) {
             if (model->terminal[k] != model->terminal[other]) continue;
             report_neighbour *mine = found + k * REPORT_CLOSEST,
@@ -192,17 +190,17 @@ psi_status report_closest(const report_run *run, const psi_trajectories *data,
             const size_t last = REPORT_CLOSEST - 1;
             const double limit = fmax(mine[last].state < 0 ? HUGE_VAL : mine[last].total,
                                       theirs[last].state < 0 ? HUGE_VAL : theirs[last].total);
-            report_neighbour pair = compare(run, k, other, range, limit);
+            report_neighbour pair = compare(model, exact, k, other, range, limit);
             if (pair.total > limit) continue;
             insert(mine, pair);
             pair.state = (int32_t)k;
             insert(theirs, pair);
         }
     }
-    if (data) TRY(weigh_all(run, data, range, found));
+    if (data) TRY(weigh_all(ctx, run, data, range, found));
     *out = found;
     found = NULL;
 done:
-    base_free(run->ctx, found);
+    base_free(ctx, found);
     return status;
 }

@@ -3,7 +3,7 @@
 #ifndef PSI_REPORT_CLOSEST_H
 #define PSI_REPORT_CLOSEST_H
 
-#include "report/run.h"
+#include <psifold/cluster.h>
 
 enum { REPORT_CLOSEST = 2 };
 
@@ -19,7 +19,8 @@ typedef struct report_neighbour {
 // *out (n_latent, REPORT_CLOSEST), the closest first, belongs to the caller (base_free). A latent
 // state is compared only with those that end an episode as it does. data may be NULL. O(K²·A) rows
 // at worst; few pairs are looked at in full.
-psi_status report_closest(const report_run *run, const psi_trajectories *data,
-                          report_neighbour **out);
+// exact: an action that only one of two states has tells them apart, too.
+psi_status report_closest(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                          bool exact, report_neighbour **out);
 
 #endif

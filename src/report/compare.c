@@ -18,13 +18,12 @@ void report_comparison_free(report_comparison *comparison)
     base_free(comparison->ctx, comparison);
 }
 
-static psi_status check_same_data(const report_run *run, const report_run *other)
+static psi_status check_same_data(psi_ctx *ctx, const psi_run *run, const psi_run *other)
 {
     const bool same = run->n_observations == other->n_observations &&
-                      (!run->result || !other->result ||
-                       strcmp(run->result->fingerprint.hex, other->result->fingerprint.hex) == 0);
+                      strcmp(run->fingerprint.hex, other->fingerprint.hex) == 0;
     if (same) return PSI_OK;
-    return FAIL(run->ctx, PSI_EDATA,
+    return FAIL(ctx, PSI_EDATA,
                 "%s and %s were not made from the same data: only runs of one "
                 "data set can be compared",
                 run->folder, other->folder);
@@ -45,11 +44,10 @@ static int largest_first(const void *a, const void *b)
 }
 
 // How many observations every two latent states have in common, where they have any.
-static psi_status count_overlaps(const report_run *run, const report_run *other,
+static psi_status count_overlaps(psi_ctx *ctx, const psi_run *run, const psi_run *other,
                                  report_comparison *made)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = run->ctx;
     uint64_t *pairs = NULL;
     size_t n = 0;
     TRY(base_alloc(ctx, run->n_observations, sizeof *pairs, &pairs));
@@ -74,10 +72,10 @@ done:
     return status;
 }
 
-static psi_status judge(const report_run *run, const report_run *other, report_comparison *made)
+static psi_status judge(psi_ctx *ctx, const psi_run *run, const psi_run *other,
+                        report_comparison *made)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = run->ctx;
     size_t *size = NULL, *size_other = NULL, *parts = NULL, *parts_other = NULL;
     TRY(base_alloc_zero(ctx, run->n_latent, sizeof *size, &size));
     TRY(base_alloc_zero(ctx, other->n_latent, sizeof *size_other, &size_other));
@@ -121,30 +119,32 @@ done:
     return status;
 }
 
-static psi_status measure_agreement(const report_run *run, const report_run *other, double *share)
+static psi_status measure_agreement(psi_ctx *ctx, const psi_run *run, const psi_run *other,
+                                    double *share)
 {
     psi_status status = PSI_OK;
     psi_partition *a = NULL, *b = NULL;
-    TRY(psi_partition_new(run->ctx, run->n_observations, run->labels, &a));
-    TRY(psi_partition_new(run->ctx, run->n_observations, other->labels, &b));
-    TRY(psi_partition_agreement(run->ctx, a, b, share));
+    TRY(psi_partition_new(ctx, run->n_observations, run->labels, &a));
+    TRY(psi_partition_new(ctx, run->n_observations, other->labels, &b));
+    TRY(psi_partition_agreement(ctx, a, b, share));
 done:
-    psi_partition_free(run->ctx, b);
-    psi_partition_free(run->ctx, a);
+    psi_partition_free(ctx, b);
+    psi_partition_free(ctx, a);
     return status;
 }
 
-psi_status report_compare(const report_run *run, const report_run *other, report_comparison **out)
+psi_status report_compare(psi_ctx *ctx, const psi_run *run, const psi_run *other,
+                          report_comparison **out)
 {
     psi_status status = PSI_OK;
     report_comparison *made = NULL;
     *out = NULL;
-    TRY(check_same_data(run, other));
-    TRY(base_alloc_zero(run->ctx, 1, sizeof *made, &made));
-    made->ctx = run->ctx;
-    TRY(count_overlaps(run, other, made));
-    TRY(judge(run, other, made));
-    TRY(measure_agreement(run, other, &made->agreement));
+    TRY(check_same_data(ctx, run, other));
+    TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
+    made->ctx = ctx;
+    TRY(count_overlaps(ctx, run, other, made));
+    TRY(judge(ctx, run, other, made));
+    TRY(measure_agreement(ctx, run, other, &made->agreement));
     *out = made;
     made = NULL;
 done:

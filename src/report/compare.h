@@ -2,7 +2,7 @@
 #ifndef PSI_REPORT_COMPARE_H
 #define PSI_REPORT_COMPARE_H
 
-#include "report/run.h"
+#include <psifold/cluster.h>
 
 typedef struct report_overlap {
     int32_t state, other; // latent states of the first and of the second run …
@@ -21,7 +21,8 @@ typedef struct report_comparison {
 } report_comparison;
 
 // PSI_EDATA unless both are of the same data. *out belongs to the caller.
-psi_status report_compare(const report_run *run, const report_run *other, report_comparison **out);
+psi_status report_compare(psi_ctx *ctx, const psi_run *run, const psi_run *other,
+                          report_comparison **out);
 void report_comparison_free(report_comparison *comparison);
 
 #endif

@@ -97,7 +97,7 @@ static psi_status choose_all(recital *all)
     psi_status status = PSI_OK;
     const report_page *page = all->page;
     const psi_trajectories *data = page->data;
-    const report_errors *errors = page->errors;
+    const psi_run_errors *errors = page->errors;
     const double *off = errors->values + (errors->n_stages - 1) * errors->n_episodes;
     keyed *sorted = NULL;
     TRY(base_alloc(page->ctx, data->n_episodes, sizeof *sorted, &sorted));
@@ -134,7 +134,7 @@ done:
 static void put_predictions(recital *all, size_t e, size_t steps)
 {
     report_page *page = all->page;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     const psi_trajectories *data = page->data;
     const psi_mdp *model = run->model;
     report_text *html = &page->html;
@@ -169,7 +169,7 @@ static psi_status put_rollout(recital *all, size_t e, size_t steps)
 {
     psi_status status = PSI_OK;
     report_page *page = all->page;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     const uint64_t first = page->data->episode_offsets[e];
     const int32_t start = run->labels[first + e];
     if (start < 0) return PSI_OK;
@@ -263,7 +263,7 @@ static psi_status put_episode(recital *all, const chosen *which)
 {
     psi_status status = PSI_OK;
     report_page *page = all->page;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     const psi_trajectories *data = page->data;
     report_text *html = &page->html;
     const size_t e = which->episode, length = length_of(data, e),
@@ -331,14 +331,13 @@ psi_status report_page_episodes(report_page *page)
     TRY(base_alloc(page->ctx, STEPS_SHOWN, sizeof *all.predicted, &all.predicted));
     TRY(base_alloc(page->ctx, page->run->n_latent, sizeof *all.belief, &all.belief));
     put_place(page);
-    const json_t *epsilon = report_run_get(page->run, "result", "epsilon_reward");
+    const double allowed = page->run->epsilon_reward;
     const report_samples *samples = page->samples;
     const size_t corners = base_min(samples->dimensions, CORNERS);
     report_putf(html,
                 "<script type=\"application/json\" id=\"episode-data\">{\"look\":\"%s\","
                 "\"width\":%zu,\"allowed\":%.4g,\"range\":[",
-                looks[samples->look], corners,
-                json_is_number(epsilon) ? json_number_value(epsilon) : 0.0);
+                looks[samples->look], corners, isfinite(allowed) ? allowed : 0.0);
     for (size_t c = 0; samples->look != REPORT_LOOK_IMAGE && c < corners; c++) {
         const size_t d = corners > 1 ? c * (samples->dimensions - 1) / (corners - 1) : 0;
         const bool known = samples->low[d] <= samples->high[d];

@@ -46,11 +46,9 @@ static bool is_end(const psi_model *model, size_t s)
     return true;
 }
 
-static psi_status make_mdp(report_run *run, const psi_model *model)
+static psi_status make_mdp(psi_ctx *ctx, const psi_model *model, bool named, psi_run *run)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = run->ctx;
-    const bool named = actions_are_distinct(model);
     size_t widest = 1;
     for (size_t s = 0; s < model->n_states; s++) {
         widest = base_max(widest, model->choices[s + 1] - model->choices[s]);
@@ -83,14 +81,7 @@ static psi_status make_mdp(report_run *run, const psi_model *model)
         }
     }
     TRY(psi_mdp_from_entries(ctx, model->n_states, run->n_actions, n, row, next, probability,
-                             reward, terminal, &run->counted));
-    run->model = run->counted;
-    if (named && model->action_names) {
-        TRY(base_alloc_zero(ctx, run->n_actions, sizeof *run->action_names, &run->action_names));
-        for (size_t a = 0; a < run->n_actions; a++) {
-            TRY(base_copy_text(ctx, model->action_names[a], &run->action_names[a]));
-        }
-    }
+                             reward, terminal, &run->model));
 done:
     base_free(ctx, terminal);
     base_free(ctx, reward);
@@ -156,82 +147,124 @@ static uint64_t labels_of(const psi_model *quotient, size_t k)
     return key;
 }
 
+// The clusters of blocks that refine those before them (NULL: none do yet).
+static size_t refine(const psi_model *quotient, const psi_mdp *model, bool first, looked *sorted,
+                     int32_t *cluster)
+{
+    const size_t k = model->n_states;
+    for (size_t b = 0; b < k; b++) {
+        const uint64_t start = mix(labels_of(quotient, b), first ? 0 : (uint64_t)cluster[b]);
+        sorted[b] = (looked){looks(model, b, first ? NULL : cluster, start), b};
+    }
+    qsort(sorted, k, sizeof *sorted, by_key);
+    int32_t found = -1;
+    for (size_t i = 0; i < k; i++) {
+        found += i == 0 || sorted[i].key != sorted[i - 1].key;
+        cluster[sorted[i].block] = found;
+    }
+    return (size_t)found + 1;
+}
+
+// A level whose labels are those of the blocks that states are in; cluster NULL: all the same.
+static psi_status add_level(psi_ctx *ctx, const psi_run *run, const int32_t *cluster,
+                            size_t clusters, psi_levels *levels)
+{
+    int32_t *level = NULL;
+    const psi_status status = base_alloc(ctx, run->n_observations, sizeof *level, &level);
+    if (status != PSI_OK) return status;
+    for (size_t s = 0; s < run->n_observations; s++) {
+        level[s] = cluster ? cluster[run->labels[s]] : 0;
+    }
+    levels->labels[levels->n] = level;
+    levels->clusters[levels->n++] = clusters;
+    return PSI_OK;
+}
+
 // Algorithm 1 on the quotient: by rewards, then by where actions lead, until nothing changes. It is
 // only told here; what was found is the quotient's.
-static psi_status tell_levels(report_run *run, const psi_model *quotient)
+static psi_status tell_levels(psi_ctx *ctx, const psi_model *quotient, psi_run *run,
+                              psi_levels *levels)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = run->ctx;
     const size_t k = run->n_latent;
     const size_t most = base_min(MOST_LEVELS, LEVEL_LABELS / base_max(1, run->n_observations));
     looked *sorted = NULL;
     int32_t *cluster = NULL;
     TRY(base_alloc(ctx, k, sizeof *sorted, &sorted));
     TRY(base_alloc(ctx, k, sizeof *cluster, &cluster));
-    TRY(base_alloc_zero(ctx, MOST_LEVELS, sizeof *run->levels, &run->levels));
-    TRY(base_alloc_zero(ctx, MOST_LEVELS, sizeof *run->level_clusters, &run->level_clusters));
+    TRY(base_alloc_zero(ctx, MOST_LEVELS + 2, sizeof *levels->labels, &levels->labels));
+    TRY(base_alloc_zero(ctx, MOST_LEVELS + 2, sizeof *levels->clusters, &levels->clusters));
     TRY(base_alloc_zero(ctx, MOST_LEVELS, sizeof *run->steps, &run->steps));
-    for (size_t before = 0; run->n_levels < most;) {
-        for (size_t b = 0; b < k; b++) {
-            const uint64_t start =
-                mix(labels_of(quotient, b), run->n_levels ? (uint64_t)cluster[b] : 0);
-            sorted[b] = (looked){looks(run->model, b, run->n_levels ? cluster : NULL, start), b};
-        }
-        qsort(sorted, k, sizeof *sorted, by_key);
-        int32_t found = -1;
-        for (size_t i = 0; i < k; i++) {
-            found += i == 0 || sorted[i].key != sorted[i - 1].key;
-            cluster[sorted[i].block] = found;
-        }
-        const size_t clusters = (size_t)found + 1;
+    TRY(add_level(ctx, run, NULL, 1, levels));
+    for (size_t before = 0; run->n_steps < most;) {
+        const size_t clusters = refine(quotient, run->model, before == 0, sorted, cluster);
         if (clusters == before) break;
-        int32_t *level = NULL;
-        TRY(base_alloc(ctx, run->n_observations, sizeof *level, &level));
-        for (size_t s = 0; s < run->n_observations; s++) level[s] = cluster[run->labels[s]];
-        run->levels[run->n_levels] = level;
-        run->level_clusters[run->n_levels] = clusters;
-        run->steps[run->n_levels++] = (psi_cluster_step){.clusters = clusters,
-                                                         .looked_at = run->n_observations,
-                                                         .agreement = NAN,
-                                                         .epsilon = NAN,
-                                                         .seconds = NAN};
-        run->n_steps = run->n_levels;
+        TRY(add_level(ctx, run, cluster, clusters, levels));
+        run->steps[run->n_steps++] = (psi_cluster_step){.clusters = clusters,
+                                                        .looked_at = run->n_observations,
+                                                        .agreement = NAN,
+                                                        .epsilon = NAN,
+                                                        .seconds = NAN};
         before = clusters;
     }
+    for (size_t b = 0; b < k; b++) cluster[b] = (int32_t)b;
+    TRY(add_level(ctx, run, cluster, k, levels));
 done:
     base_free(ctx, cluster);
     base_free(ctx, sorted);
     return status;
 }
 
-psi_status report_run_exact(psi_ctx *ctx, const psi_model *model, const char *name,
-                            report_run **out)
+static psi_status make_run(psi_ctx *ctx, const char *name, const psi_partition *blocks,
+                           psi_run **out)
 {
     psi_status status = PSI_OK;
-    report_run *run = NULL;
-    const psi_quotient_options how = psi_quotient_defaults();
-    *out = NULL;
+    psi_run *run = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *run, &run));
-    run->ctx = ctx;
-    run->folder = name;
-    TRY(psi_quotient_find(ctx, model, &how, &run->exact));
-    const psi_model *quotient = run->exact->model;
+    *run = (psi_run){.finished = true,
+                     .n_observations = blocks->n_states,
+                     .n_latent = blocks->n_blocks,
+                     .options = psi_cluster_defaults(),
+                     .gamma = psi_cluster_defaults().gamma,
+                     .accuracy = NAN};
+    TRY(base_copy_text(ctx, name, &run->folder));
+    TRY(base_alloc(ctx, blocks->n_states, sizeof *run->labels, &run->labels));
+    memcpy(run->labels, blocks->label, blocks->n_states * sizeof *run->labels);
+    *out = run;
+    run = NULL;
+done:
+    psi_run_free(ctx, run);
+    return status;
+}
+
+psi_status report_exact_find(psi_ctx *ctx, const psi_model *model, const char *name,
+                             report_exact *out)
+{
+    psi_status status = PSI_OK;
+    const psi_quotient_options how = psi_quotient_defaults();
+    *out = (report_exact){0};
+    TRY(psi_quotient_find(ctx, model, &how, &out->quotient));
+    const psi_model *quotient = out->quotient->model;
     if (quotient->n_states > MOST_BLOCKS) {
         TRY(FAIL(ctx, PSI_ELIMIT,
                  "%s folds into %zu states, and a page can show %d: psifold quotient writes it to "
                  "a file",
                  name, quotient->n_states, MOST_BLOCKS));
     }
-    run->n_observations = model->n_states;
-    run->n_latent = quotient->n_states;
-    run->gamma = psi_cluster_defaults().gamma;
-    TRY(base_alloc(ctx, run->n_observations, sizeof *run->labels, &run->labels));
-    memcpy(run->labels, run->exact->partition->label, run->n_observations * sizeof *run->labels);
-    TRY(make_mdp(run, quotient));
-    TRY(tell_levels(run, quotient));
-    *out = run;
-    run = NULL;
+    const bool named = actions_are_distinct(quotient);
+    if (named) out->action_names = quotient->action_names;
+    TRY(make_run(ctx, name, out->quotient->partition, &out->run));
+    TRY(make_mdp(ctx, quotient, named, out->run));
+    TRY(tell_levels(ctx, quotient, out->run, &out->levels));
 done:
-    report_run_free(run);
+    if (status != PSI_OK) report_exact_free(ctx, out);
     return status;
+}
+
+void report_exact_free(psi_ctx *ctx, report_exact *exact)
+{
+    psi_levels_free(ctx, &exact->levels);
+    psi_run_free(ctx, exact->run);
+    psi_quotient_free(ctx, exact->quotient);
+    *exact = (report_exact){0};
 }

@@ -3,7 +3,7 @@
 
 void report_page_explorer(report_page *page)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     report_put(html, "<section id=\"explorer\" aria-labelledby=\"explorer-title\">"
                      "<h2 id=\"explorer-title\">Walk around in it</h2>\n");
@@ -26,6 +26,7 @@ void report_page_explorer(report_page *page)
         "in the <a href=\"#states-title\">table of latent states</a>, too.</p>"
         "\n<div id=\"explorer-place\" hidden></div>\n</section>\n");
     const report_graph graph = {.run = run,
+                                .action_names = page->action_names,
                                 .plan = page->plan,
                                 .sizes = page->sizes,
                                 .sure = page->sure,

@@ -11,7 +11,7 @@ enum { TREE_CLUSTERS = 120, MATRIX_STATES = 128, GRAPH_STATES = 26, STAGES_SHOWN
 static psi_status draw_errors(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_errors *errors = page->errors;
+    const psi_run_errors *errors = page->errors;
     const psi_figure at = {page->figures, "errors", "refinement", "error per step of an episode"};
     const size_t shown = base_min(errors->n_stages, STAGES_SHOWN), first = errors->n_stages - shown;
     char numbers[STAGES_SHOWN][24];
@@ -34,13 +34,14 @@ done:
 static psi_status draw_tree(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_levels *levels = &page->levels;
+    const size_t n = levels->n - 2; // the refinements
     const psi_figure at = {page->figures, "tree", "refinement", NULL};
     size_t widest = 0;
-    for (size_t i = 0; i < run->n_levels; i++) widest = base_max(widest, run->level_clusters[i]);
-    if (run->n_levels < 2 || run->n_levels > STAGES_SHOWN || widest > TREE_CLUSTERS) return PSI_OK;
-    TRY(psi_figure_tree(page->ctx, &at, 1, run->n_levels, run->n_observations,
-                        (const int32_t *const *)run->levels));
+    for (size_t i = 1; i <= n; i++) widest = base_max(widest, levels->clusters[i]);
+    if (n < 2 || n > STAGES_SHOWN || widest > TREE_CLUSTERS) return PSI_OK;
+    TRY(psi_figure_tree(page->ctx, &at, 1, n, page->run->n_observations,
+                        (const int32_t *const *)levels->labels + 1));
     TRY(report_page_figure(page, "tree", widest > 12, "Which cluster split into which",
                            "Which cluster split into which, before the final clean-up: a dot is a "
                            "cluster (larger if it holds more), a line joins clusters that share "
@@ -52,7 +53,7 @@ done:
 static psi_status draw_sizes(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     if (run->n_latent > BARS && !page->options->figures) return PSI_OK;
     const psi_figure at = {page->figures, "sizes",
                            run->n_latent <= 40 ? "latent state" : "latent states, largest first",
@@ -90,7 +91,7 @@ done:
 static psi_status draw_features(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     const psi_figure at = {page->figures, "successor-features", "latent state to come",
                            "latent state"};
     const psi_figure_matrix_options how = {.show_values = run->n_latent <= 10};
@@ -110,7 +111,7 @@ done:
 static psi_status draw_points(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     const psi_figure at = {page->figures, "points", "first number", "second number"};
     double *points = NULL;
     int32_t *labels = NULL;

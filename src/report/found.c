@@ -15,36 +15,26 @@ static void close_tile(report_text *html)
     report_put(html, "</p></div>\n");
 }
 
-static double number(const report_run *run, const char *object, const char *member)
-{
-    return json_number_value(report_run_get(run, object, member));
-}
-
 static void put_certificate(report_page *page)
 {
-    const report_run *run = page->run;
+    const psi_certificate *made = page->run->certificate;
     report_text *html = &page->html;
-    if (!run->finished || !json_is_object(json_object_get(run->manifest, "certificate"))) return;
-    const double judged = number(run, "certificate", "judged"),
-                 violating = number(run, "certificate", "violating"),
-                 unseen = number(run, "certificate", "unseen_pairs"),
-                 mergeable = number(run, "certificate", "mergeable");
+    if (!made) return;
     open_tile(html, "Certificate");
-    report_putf(html, "%.3g&nbsp;%%</p><p>of ", judged > 0.0 ? 100.0 * violating / judged : 0.0);
-    report_count(html, (uint64_t)fmax(0.0, judged));
+    report_putf(html, "%.3g&nbsp;%%</p><p>of ",
+                made->judged > 0 ? 100.0 * (double)made->violating / (double)made->judged : 0.0);
+    report_count(html, made->judged);
     report_putf(
         html,
         " transitions of held-out episodes contradict the latent model (Definition 2 of the "
         "paper). Beyond chance, rewards are off by at most %.3g (allowed %.3g) and "
         "successor features by %.3g (allowed %.3g).",
-        number(run, "certificate", "worst_reward_error"),
-        number(run, "certificate", "epsilon_reward"), number(run, "certificate", "worst_sf_error"),
-        number(run, "certificate", "epsilon_sf"));
-    if (mergeable > 0.0) {
-        report_putf(html, " %.0f latent states could be merged with another.", mergeable);
+        made->worst_reward, made->epsilon_reward, made->worst_sf, made->epsilon_sf);
+    if (made->mergeable > 0) {
+        report_putf(html, " %zu latent states could be merged with another.", made->mergeable);
     }
-    if (unseen > 0.0) {
-        report_putf(html, " %.0f pairs of latent state and action never occur there.", unseen);
+    if (made->unseen > 0) {
+        report_putf(html, " %zu pairs of latent state and action never occur there.", made->unseen);
     }
     close_tile(html);
 }
@@ -78,7 +68,7 @@ static void put_errors(report_page *page)
 static psi_status put_truth(report_page *page)
 {
     psi_purity purity;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     if (!page->data || !page->data->latent_states) return PSI_OK;
     const psi_status status =
@@ -97,9 +87,9 @@ static psi_status put_truth(report_page *page)
 
 void report_page_found(report_page *page)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
-    const char *what = run->exact ? "states" : "observations";
+    const char *what = page->exact ? "states" : "observations";
     report_putf(html,
                 "<section><h2>What was found</h2>\n<p>Two %s are the same to psifold if no "
                 "sequence of actions ever earns different rewards from them. ",
@@ -115,19 +105,17 @@ void report_page_found(report_page *page)
                     "%.3g&nbsp;%% of the observations are in none of them: they were ignored.",
                     100.0 * (double)page->ignored / (double)run->n_observations);
     } else {
-        report_putf(html, "Every %s is in one of them.", run->exact ? "state" : "observation");
+        report_putf(html, "Every %s is in one of them.", page->exact ? "state" : "observation");
     }
     close_tile(html);
-    if (!run->exact) put_errors(page);
+    if (!page->exact) put_errors(page);
     put_certificate(page);
-    const json_t *accuracy = report_run_get(run, "result", "representation_accuracy");
-    if (run->finished && json_is_number(accuracy)) {
+    if (run->representation && isfinite(run->accuracy)) {
         open_tile(html, "Representation network");
-        report_putf(html, "%.4g&nbsp;%%</p><p>of held-out observations are recognised (",
-                    100.0 * json_number_value(accuracy));
-        const char *kind = json_string_value(report_run_get(run, "result", "approximator"));
-        report_escape(html, kind ? kind : "?");
-        report_put(html, "). It tells new observations apart, too.");
+        report_putf(html,
+                    "%.4g&nbsp;%%</p><p>of held-out observations are recognised (%s). It tells new "
+                    "observations apart, too.",
+                    100.0 * run->accuracy, psi_approximator_name(run->approximator));
         close_tile(html);
     }
     const psi_status status = put_truth(page);
@@ -144,13 +132,13 @@ static void put_fact(report_text *html, const char *name)
 
 static void put_data_facts(report_page *page)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     put_fact(html, "data");
     report_escape(html, page->data_path ? page->data_path : "not known");
-    if (page->data_trouble) {
+    if (!page->data && page->options->no_data) {
         report_put(html, " <span class=\"tag\">not shown</span> ");
-        report_escape(html, page->data_trouble);
+        report_escape(html, page->options->no_data);
     }
     report_put(html, "</dd>");
     put_fact(html, "observations");
@@ -159,15 +147,15 @@ static void put_data_facts(report_page *page)
         report_put(html, " of ");
         report_samples_describe(page->samples, html);
     }
-    if (run->result && run->result->stack > 1) {
-        report_putf(html, "; the last %zu of an episode are seen as one", run->result->stack);
+    if (run->options.stack > 1) {
+        report_putf(html, "; the last %zu of an episode are seen as one", run->options.stack);
     }
     report_put(html, "</dd>");
-    if (run->manifest) {
+    if (run->n_episodes > 0) {
         put_fact(html, "episodes");
-        report_count(html, (uint64_t)fmax(0.0, number(run, "data", "episodes")));
+        report_count(html, run->n_episodes);
         report_put(html, " with ");
-        report_count(html, (uint64_t)fmax(0.0, number(run, "data", "transitions")));
+        report_count(html, run->n_transitions);
         report_put(html, " transitions</dd>");
     }
     if (run->n_actions > 0) {
@@ -200,41 +188,22 @@ static psi_status put_rewards(report_page *page)
     return PSI_OK;
 }
 
-static void put_value(report_text *html, const json_t *value)
-{
-    if (json_is_string(value)) {
-        report_escape(html, json_string_value(value));
-    } else if (json_is_integer(value)) {
-        report_putf(html, "%lld", (long long)json_integer_value(value));
-    } else if (json_is_real(value)) {
-        report_putf(html, "%.6g", json_real_value(value));
-    } else {
-        report_put(html, json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "–");
-    }
-}
-
 static void put_options(report_page *page)
 {
-    json_t *options = json_object_get(page->run->manifest, "options");
+    const psi_option_table *table = psi_cluster_option_table();
     report_text *html = &page->html;
-    if (!json_is_object(options)) return;
     report_put(html, "<details><summary>All options</summary><dl class=\"facts\">");
-    const char *name;
-    json_t *value;
-    json_object_foreach(options, name, value)
-    {
-        report_put(html, "<dt>");
-        report_escape(html, name);
-        report_put(html, "</dt><dd>");
-        put_value(html, value);
-        report_put(html, "</dd>");
+    for (size_t i = 0; i < table->n; i++) {
+        char text[PSI_OPTION_TEXT_SIZE];
+        report_putf(html, "<dt>%s</dt><dd>%s</dd>", table->rows[i].name,
+                    psi_option_text(&table->rows[i], &page->run->options, text));
     }
     report_put(html, "</dl></details>\n");
 }
 
 static void put_model_facts(report_page *page)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     put_fact(html, "model");
     report_escape(html, run->folder);
@@ -243,23 +212,23 @@ static void put_model_facts(report_page *page)
     report_count(html, run->n_observations);
     report_put(html, "</dd>");
     put_fact(html, "quotient");
-    report_putf(html, "%zu states, %zu choices, %zu transitions</dd>", run->exact->model->n_states,
-                run->exact->model->n_choices, run->exact->model->n_transitions);
-    if (run->exact->model->n_rewards > 0) {
+    report_putf(html, "%zu states, %zu choices, %zu transitions</dd>", page->exact->model->n_states,
+                page->exact->model->n_choices, page->exact->model->n_transitions);
+    if (page->exact->model->n_rewards > 0) {
         put_fact(html, "reward");
-        report_escape(html, run->exact->model->rewards[0].name);
+        report_escape(html, page->exact->model->rewards[0].name);
         report_put(html, "</dd>");
     }
     put_fact(html, "took");
-    report_duration(html, run->exact->seconds);
+    report_duration(html, page->exact->seconds);
     report_put(html, "</dd>");
 }
 
 void report_page_asked(report_page *page)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
-    if (run->exact) {
+    if (page->exact) {
         report_put(html, "<section><h2>What was asked</h2>\n<dl class=\"facts\">");
         put_model_facts(page);
         report_put(html, "</dl>\n</section>\n");
@@ -273,23 +242,17 @@ void report_page_asked(report_page *page)
         put_fact(html, "successor features");
         report_putf(html,
                     "gamma %g, epsilon %.3g for rewards, %.3g for successor features (gap %.3g)",
-                    run->gamma, number(run, "result", "epsilon_reward"),
-                    number(run, "result", "epsilon_sf"), number(run, "result", "gap"));
-        report_put(html, json_is_true(report_run_get(run, "result", "matching_condition"))
+                    run->gamma, run->epsilon_reward, run->epsilon_sf, run->gap);
+        report_put(html, run->matching_condition
                              ? "; the theorem's condition is met</dd>"
                              : "; the theorem's condition on them is not met</dd>");
         put_fact(html, "seed");
-        put_value(html, json_object_get(run->manifest, "seed"));
-        report_put(html, "</dd>");
+        report_putf(html, "%llu</dd>", (unsigned long long)run->options.seed);
         put_fact(html, "took");
-        report_duration(html, json_number_value(report_run_timing(run, "seconds")));
-        report_put(html, " on ");
-        put_value(html, json_object_get(run->manifest, "threads"));
-        report_put(html, " threads</dd>");
-        const char *when = json_string_value(report_run_timing(run, "finished"));
+        report_duration(html, run->seconds);
+        report_putf(html, " on %d threads</dd>", run->threads);
         put_fact(html, "finished");
-        report_escape(html, when ? when : "–");
-        report_put(html, "</dd>");
+        report_putf(html, "%s</dd>", *run->when ? run->when : "–");
     }
     report_put(html, "</dl>\n");
     put_options(page);

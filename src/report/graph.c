@@ -6,7 +6,7 @@
 
 enum { MOST_STATES = 5000, MOST_PAIRS = 200000, MOST_ENTRIES = 60000 };
 
-bool report_graph_fits(const report_run *run)
+bool report_graph_fits(const psi_run *run)
 {
     return run->model && run->n_latent <= MOST_STATES &&
            run->n_latent * run->n_actions <= MOST_PAIRS;
@@ -66,15 +66,17 @@ static void put_transitions(report_text *html, const psi_mdp *model)
     report_put(html, "]");
 }
 
-static void put_doubts(report_text *html, const report_run *run)
+// Those that name a latent state.
+static void put_doubts(report_text *html, const psi_run *run)
 {
     const char *comma = "";
     report_put(html, ",\"doubts\":[");
-    for (size_t i = 0; i < report_run_n_doubts(run); i++) {
-        report_doubt doubt;
-        if (!report_run_doubt(run, i, &doubt)) continue;
-        report_putf(html, "%s{\"kind\":\"%s\",\"state\":%zu,\"other\":%zu,\"nats\":%.4g}", comma,
-                    doubt.kind, doubt.state, doubt.other, isfinite(doubt.nats) ? doubt.nats : 0.0);
+    for (size_t i = 0; i < run->n_doubts; i++) {
+        const psi_doubt *doubt = &run->doubts[i];
+        if (doubt->state < 0) continue;
+        report_putf(html, "%s{\"kind\":\"%s\",\"state\":%d,\"other\":%d,\"nats\":%.4g}", comma,
+                    psi_doubt_name(doubt->kind), doubt->state, doubt->other < 0 ? 0 : doubt->other,
+                    isfinite(doubt->nats) ? doubt->nats : 0.0);
         comma = ",";
     }
     report_put(html, "]");
@@ -82,17 +84,17 @@ static void put_doubts(report_text *html, const report_run *run)
 
 void report_graph_put(const report_graph *graph, const char *id, report_text *html)
 {
-    const report_run *run = graph->run;
+    const psi_run *run = graph->run;
     const psi_mdp *model = run->model;
     const size_t k = run->n_latent;
     report_putf(html, "<script type=\"application/json\" id=\"%s\">{\"states\":%zu,\"actions\":%zu",
                 id, k, run->n_actions);
     report_put(html, ",\"names\":");
-    if (run->action_names) {
+    if (graph->action_names) {
         report_put(html, "[");
         for (size_t a = 0; a < run->n_actions; a++) {
             if (a > 0) report_put(html, ",");
-            report_json_words(html, run->action_names[a]);
+            report_json_words(html, graph->action_names[a]);
         }
         report_put(html, "]");
     } else {

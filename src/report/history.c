@@ -13,7 +13,7 @@ enum {
     STAGE_NUMBERS = 120000 // of sizes and parents in all stages together
 };
 
-static double widest(const report_run *run)
+static double widest(const psi_run *run)
 {
     size_t most = 1;
     for (size_t i = 0; i < run->n_steps; i++) most = base_max(most, run->steps[i].clusters);
@@ -45,7 +45,7 @@ static void put_step(report_page *page, size_t i)
     put_number(html, "%.3g", step->epsilon);
     if (page->errors) {
         put_number(html, "%.6f",
-                   i < page->run->n_levels ? page->errors->summary[i].mean : (double)NAN);
+                   i + 1 < page->errors->n_stages ? page->errors->summary[i].mean : (double)NAN);
     }
     report_put(html, "<td>");
     if (isfinite(step->seconds)) report_duration(html, step->seconds);
@@ -54,9 +54,9 @@ static void put_step(report_page *page, size_t i)
 
 static void put_final(report_page *page)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
-    if (!run->finished && !run->exact) return;
+    if (!run->finished) return;
     report_putf(
         html,
         "<tr class=\"final\"><td>final</td><td><span class=\"bar\"><i "
@@ -67,36 +67,25 @@ static void put_final(report_page *page)
     report_put(html, "<td></td></tr>\n");
 }
 
-// Names and passes are the manifest's "phases"; how long each took is with the other times.
 static void put_phases(report_page *page)
 {
-    const json_t *phases = json_object_get(page->run->manifest, "phases");
-    const json_t *seconds = report_run_get(page->run, "timings", "phases");
+    const psi_run *run = page->run;
     report_text *html = &page->html;
-    if (!json_is_array(phases) || json_array_size(phases) == 0) return;
+    if (run->n_phases == 0) return;
     report_put(html, "<h3>Time and passes per phase</h3><div class=\"wide\" role=\"region\" "
                      "tabindex=\"0\" aria-label=\"Phases\"><table><thead>"
                      "<tr><th>phase</th><th>time</th><th>observations passed through a "
                      "network</th></tr></thead><tbody>");
-    for (size_t i = 0; i < base_min(json_array_size(phases), 100); i++) {
-        const json_t *phase = json_array_get(phases, i);
-        const char *name = json_string_value(json_object_get(phase, "phase"));
-        const json_t *passes = json_object_get(phase, "passes");
-        report_put(html, "<tr><td>");
-        report_escape(html, name ? name : "?");
-        report_put(html, "</td><td>");
-        const json_t *took = name ? json_object_get(seconds, name) : NULL;
-        if (json_is_number(took)) {
-            report_duration(html, json_number_value(took));
+    for (size_t i = 0; i < run->n_phases; i++) {
+        const psi_cluster_phase *phase = &run->phases[i];
+        report_putf(html, "<tr><td>%s</td><td>", phase->name);
+        if (isfinite(phase->seconds)) {
+            report_duration(html, phase->seconds);
         } else {
             report_put(html, "–");
         }
         report_put(html, "</td><td>");
-        if (json_is_integer(passes) && json_integer_value(passes) >= 0) {
-            report_count(html, (uint64_t)json_integer_value(passes));
-        } else {
-            report_put(html, "–");
-        }
+        report_count(html, phase->passes);
         report_put(html, "</td></tr>");
     }
     report_put(html, "</tbody></table></div>\n");
@@ -104,12 +93,12 @@ static void put_phases(report_page *page)
 
 psi_status report_page_history(report_page *page)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     report_put(html, "<section><h2>How it got there</h2>\n<p>Observations are first grouped by the "
                      "rewards that follow at once, then split by where they lead, refinement by "
                      "refinement, until two of them agree");
-    if (run->finished &&
+    if (run->finished && !page->exact &&
         run->n_latent != (run->n_steps ? run->steps[run->n_steps - 1].clusters : run->n_latent)) {
         report_put(html, "; at the end, clusters that trajectories show to be one are joined, and "
                          "states of doubtful clusters go where their trajectories want them");
@@ -158,7 +147,7 @@ static psi_status put_stage(report_page *page, const int32_t *labels, const int3
                             size_t clusters, const char *name, const psi_cluster_step *step)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     int32_t *parent = NULL, *end = NULL;
     size_t *weight = NULL, *sizes = NULL, ignored = 0;
@@ -203,7 +192,7 @@ done:
 static psi_status put_points(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     uint64_t *rows = NULL;
     unsigned char *bytes = NULL;
@@ -227,9 +216,9 @@ static psi_status put_points(report_page *page)
                     report_number(dtype, bytes + i * row_bytes, 1));
     }
     report_put(html, "],\"labels\":[");
-    for (size_t level = 0; level <= run->n_levels; level++) {
-        const int32_t *labels = level < run->n_levels ? run->levels[level] : run->labels;
-        report_put(html, level ? ",[" : "[");
+    for (size_t level = 1; level < page->levels.n; level++) {
+        const int32_t *labels = page->levels.labels[level];
+        report_put(html, level > 1 ? ",[" : "[");
         for (size_t i = 0; i < n; i++) report_putf(html, "%s%d", i ? "," : "", labels[rows[i]]);
         report_put(html, "]");
     }
@@ -244,25 +233,26 @@ done:
 psi_status report_page_stages(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
+    const psi_levels *levels = &page->levels;
+    const size_t last = levels->n - 1; // the final labels
     report_text *html = &page->html;
     size_t numbers = 0;
-    for (size_t i = 0; i < run->n_levels; i++) numbers += 3 * run->level_clusters[i];
-    if (run->n_levels < 2 || numbers > STAGE_NUMBERS) return PSI_OK;
+    for (size_t i = 1; i < last; i++) numbers += 3 * levels->clusters[i];
+    if (last < 3 || numbers > STAGE_NUMBERS) return PSI_OK;
     report_putf(html,
                 "<script type=\"application/json\" id=\"refinement-data\">{\"n\":%zu,"
                 "\"terminal\":%s,\"stages\":[",
                 run->n_observations, run->has_terminal ? "true" : "false");
-    for (size_t i = 0; i < run->n_levels; i++) {
+    for (size_t i = 1; i <= last; i++) {
         char name[40];
-        snprintf(name, sizeof name, "refinement %zu", i + 1);
-        if (i > 0) report_put(html, ",\n");
-        TRY(put_stage(page, run->levels[i], i > 0 ? run->levels[i - 1] : NULL,
-                      run->level_clusters[i], name, i < run->n_steps ? &run->steps[i] : NULL));
+        snprintf(name, sizeof name, "refinement %zu", i);
+        if (i == last) snprintf(name, sizeof name, "%s", run->finished ? "final" : "last");
+        if (i > 1) report_put(html, ",\n");
+        TRY(put_stage(page, levels->labels[i], i > 1 ? levels->labels[i - 1] : NULL,
+                      i == last ? run->n_latent : levels->clusters[i], name,
+                      i < last && i <= run->n_steps ? &run->steps[i - 1] : NULL));
     }
-    report_put(html, ",\n");
-    TRY(put_stage(page, run->labels, run->levels[run->n_levels - 1], run->n_latent,
-                  run->finished || run->exact ? "final" : "last", NULL));
     report_put(html, "]");
     TRY(put_points(page));
     report_put(html, "}</script>\n");

@@ -20,59 +20,7 @@ psi_report_options psi_report_defaults(void)
     return (psi_report_options){.gamma = psi_plan_defaults().gamma};
 }
 
-// ---- reading and computing ----------------------------------------------------------------------
-
-static psi_status no_data(report_page *page, const char *why)
-{
-    snprintf(page->trouble, sizeof page->trouble, "%s", why);
-    page->data_trouble = page->trouble;
-    psi_trajectories_free(page->ctx, page->data);
-    page->data = NULL;
-    return PSI_OK;
-}
-
-// Are these the data that the run was made from? An interrupted run does not say: their number must
-// do.
-static psi_status compare_data(report_page *page, bool *same)
-{
-    const report_run *run = page->run;
-    psi_fingerprint fingerprint;
-    *same = page->data->n_observations == run->n_observations;
-    if (!*same || !run->finished) return PSI_OK;
-    const psi_status status = psi_fingerprint_of(page->ctx, page->data, &fingerprint);
-    *same = status == PSI_OK && strcmp(fingerprint.hex, run->result->fingerprint.hex) == 0 &&
-            page->data->n_actions == run->n_actions;
-    return status;
-}
-
-// The data that were named must be the run's; those of the manifest may have gone.
-static psi_status open_data(report_page *page)
-{
-    const bool named = page->options->data_path != NULL;
-    page->data_path = named ? page->options->data_path : report_run_data_path(page->run);
-    if (!page->data_path) {
-        return no_data(page, "nothing says where the data are; name them to see observations");
-    }
-    struct stat info; // a manifest is hostile: what it names must be a file or a folder
-    if (!named && (stat(page->data_path, &info) != 0 || access(page->data_path, R_OK) != 0 ||
-                   !(S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))) {
-        return no_data(page, "the data are no longer where they were when the run was made");
-    }
-    const char *key = page->options->observation_key;
-    const psi_read_options reading = {
-        .observation_key = key || !page->run->finished ? key : page->run->result->observation_key};
-    psi_status status = psi_trajectories_read(page->ctx, page->data_path, &reading, &page->data);
-    if (status != PSI_OK) {
-        if (named || status == PSI_ENOMEM || status == PSI_ECANCELLED) return status;
-        return no_data(page, "the data cannot be read any more");
-    }
-    bool same;
-    status = compare_data(page, &same);
-    if (status != PSI_OK || same) return status;
-    if (!named) return no_data(page, "the data have changed since the run was made");
-    return FAIL(page->ctx, PSI_EDATA, "%s is not the data set that %s was made from",
-                page->data_path, page->run->folder);
-}
+// ---- computing ----------------------------------------------------------------------------------
 
 static int larger_first(const void *a, const void *b)
 {
@@ -84,7 +32,7 @@ static int larger_first(const void *a, const void *b)
 static psi_status measure_confidence(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     TRY(base_alloc_zero(page->ctx, run->n_latent, sizeof *page->sure, &page->sure));
     TRY(base_alloc(page->ctx, run->n_latent, sizeof *page->least, &page->least));
     for (size_t k = 0; k < run->n_latent; k++) page->least[k] = 1.0f;
@@ -101,7 +49,7 @@ done:
 static psi_status measure_states(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     size_t *keyed = NULL; // (n_latent, 2) size and latent state
     TRY(base_alloc_zero(page->ctx, run->n_latent, sizeof *page->sizes, &page->sizes));
     TRY(base_alloc(page->ctx, run->n_latent, sizeof *page->order, &page->order));
@@ -128,27 +76,20 @@ done:
 static psi_status compute(report_page *page)
 {
     psi_status status = PSI_OK;
-    report_run *run = page->run;
-    page->result = (psi_report_result){.finished = run->finished || run->exact,
+    const psi_run *run = page->run;
+    page->result = (psi_report_result){.finished = run->finished,
                                        .latent_states = run->n_latent,
                                        .refinements = run->n_steps,
                                        .error = (double)NAN,
                                        .zero_error = (double)NAN,
                                        .best_error = (double)NAN};
-    const char *verdict = json_string_value(report_run_get(run, "result", "verdict"));
-    page->result.trusted = run->finished && (!verdict || strcmp(verdict, "certain") == 0) &&
-                           json_is_true(report_run_get(run, "result", "converged")) &&
-                           json_is_true(report_run_get(run, "result", "stable")) &&
-                           json_is_false(report_run_get(run, "result", "hot"));
-    page->result.trusted |= run->exact != NULL;
+    page->result.trusted =
+        page->exact || (run->finished && run->verdict == PSI_VERDICT_CERTAIN && run->converged);
     TRY(measure_states(page));
-    if (page->options->other_run) {
-        TRY(report_run_open(page->ctx, page->options->other_run, &page->other));
-        TRY(report_compare(run, page->other, &page->comparison));
-        if (page->data) TRY(report_run_meet(page->other, page->data));
+    if (page->options->other) {
+        TRY(report_compare(page->ctx, run, page->options->other, &page->comparison));
     }
     if (page->data) {
-        TRY(report_run_meet(run, page->data));
         TRY(report_samples_new(page->ctx, page->data, run->labels, run->n_latent,
                                page->options->seed, &page->samples));
         TRY(report_least_typical(page->samples, run->labels, page->options->seed,
@@ -156,14 +97,13 @@ static psi_status compute(report_page *page)
         if (run->confidence) {
             TRY(report_least_sure(page->samples, run->labels, run->confidence, &page->least_sure));
         }
-        TRY(report_errors_new(run, page->data, &page->errors));
+        TRY(psi_run_evaluate(page->ctx, run, page->data, run->labels, true, &page->errors));
         const psi_sequence_error *last = &page->errors->summary[page->errors->n_stages - 1];
         page->result.error = last->mean;
         page->result.zero_error = last->zero_baseline;
         if (run->model) {
             psi_error_floor floor;
-            TRY(psi_error_floor_of(page->ctx, run->model, page->data, run->labels,
-                                   run->has_terminal, &floor));
+            TRY(psi_error_floor_of(page->ctx, run, page->data, run->labels, &floor));
             page->result.best_error = floor.mean;
             page->best_by_truth = floor.truth;
         }
@@ -173,7 +113,7 @@ static psi_status compute(report_page *page)
         psi_plan_options how = psi_plan_defaults();
         how.gamma = page->options->gamma;
         TRY(psi_value_iteration(page->ctx, run->model, &how, &page->plan));
-        TRY(report_closest(run, page->data, &page->closest));
+        TRY(report_closest(page->ctx, run, page->data, page->exact != NULL, &page->closest));
     }
 done:
     return status;
@@ -206,10 +146,11 @@ static const char *plain_name(const char *path)
 static void put_top(report_page *page)
 {
     report_text *html = &page->html;
-    const report_run *run = page->run;
-    const char *name = plain_name(report_run_data_path(run));
+    const psi_run *run = page->run;
+    const char *name = plain_name(run->data_path);
     if (!name) name = plain_name(page->data_path);
     if (!name) name = plain_name(run->folder);
+    if (!name) name = "a run";
     report_put(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     put_policy(html);
     report_put(html, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -302,19 +243,17 @@ static void free_page(report_page *page)
     base_output_discard(page->kept);
     base_free(ctx, page->figures);
     psi_plan_free(ctx, page->plan);
-    report_errors_free(page->errors);
+    psi_run_errors_free(ctx, page->errors);
     report_samples_free(page->samples);
     report_samples_free(page->least_typical);
     report_samples_free(page->least_sure);
-    psi_trajectories_free(ctx, page->data);
     base_free(ctx, page->sizes);
     base_free(ctx, page->order);
     base_free(ctx, page->sure);
     base_free(ctx, page->least);
     base_free(ctx, page->closest);
     report_comparison_free(page->comparison);
-    report_run_free(page->other);
-    report_run_free(page->run);
+    psi_levels_free(ctx, &page->levels);
     report_text_free(&page->html);
 }
 
@@ -342,7 +281,7 @@ static psi_status write_page(report_page *page)
     report_put(html, "</main>\n<footer>Made by psifold ");
     report_escape(html, psi_version());
     report_put(html, " from ");
-    report_escape(html, page->run->folder);
+    report_escape(html, page->run->folder ? page->run->folder : "a run that was not kept");
     report_put(html, ". Nothing on this page comes from the network.");
     put_licences(html);
     report_put(html, "</footer>\n");
@@ -384,14 +323,23 @@ static psi_status refuse_what_is_there(psi_ctx *ctx, const char *path, bool repl
     return FAIL(ctx, PSI_EUSAGE, "%s exists already: choose another name, or remove it", path);
 }
 
-psi_status psi_report_write(psi_ctx *ctx, const char *run_folder, const char *path,
-                            const psi_report_options *options, psi_report_result *result)
+psi_status psi_report_write(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
+                            const char *path, const psi_report_options *options,
+                            psi_report_result *result)
 {
     psi_status status = PSI_OK;
-    report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
+    report_page page = {.ctx = ctx,
+                        .html = {.ctx = ctx},
+                        .run = run,
+                        .data = data,
+                        .data_path = options->data_path ? options->data_path : run->data_path,
+                        .options = options};
     TRY(refuse_what_is_there(ctx, path, options->replace));
-    TRY(report_run_open(ctx, run_folder, &page.run));
-    TRY(open_data(&page));
+    if (data && (!run->model || data->n_observations != run->n_observations)) {
+        TRY(FAIL(ctx, PSI_EDATA, "%s are not the data that the run was made from",
+                 page.data_path ? page.data_path : "these"));
+    }
+    TRY(psi_run_levels(ctx, run, &page.levels));
     TRY(make_page(&page, path, result));
 done:
     free_page(&page);
@@ -404,10 +352,17 @@ psi_status psi_report_model(psi_ctx *ctx, const psi_model *model, const char *na
 {
     psi_status status = PSI_OK;
     report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
+    report_exact exact = {0};
     TRY(refuse_what_is_there(ctx, path, options->replace));
-    TRY(report_run_exact(ctx, model, name, &page.run));
+    TRY(report_exact_find(ctx, model, name, &exact));
+    page.run = exact.run;
+    page.exact = exact.quotient;
+    page.action_names = exact.action_names;
+    page.levels = exact.levels;
+    exact.levels = (psi_levels){0};
     TRY(make_page(&page, path, result));
 done:
     free_page(&page);
+    report_exact_free(ctx, &exact);
     return status;
 }

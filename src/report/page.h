@@ -7,27 +7,25 @@
 #include "base/file.h"
 #include "report/closest.h"
 #include "report/compare.h"
-#include "report/errors.h"
 #include "report/graph.h"
-#include "report/run.h"
 #include "report/samples.h"
 #include "report/text.h"
 
 typedef struct report_page {
     psi_ctx *ctx;
     report_text html;
-    report_run *run;
-    report_run *other; // to compare with; NULL: there is none
-    report_comparison *comparison;
+    const psi_run *run;
+    psi_levels levels;
+    const psi_quotient_result *exact; // of a model that was folded exactly: no run; or NULL
+    char *const *action_names;        // (n_actions) hostile words; NULL: actions are numbers
+    report_comparison *comparison;    // with options->other; NULL: there is none
     const psi_report_options *options;
-    const char *data_path;    // where the data are, or should be; NULL if nothing says
-    const char *data_trouble; // why they cannot be shown; NULL if they can
-    char trouble[600];
-    psi_trajectories *data;        // NULL if they are gone
+    const char *data_path;         // where the data are, or should be; NULL if nothing says
+    const psi_trajectories *data;  // NULL if they are gone
     report_samples *samples;       // at random …
     report_samples *least_typical; // … and others worth a look; NULL: none
     report_samples *least_sure;
-    report_errors *errors;
+    psi_run_errors *errors;
     psi_plan *plan;            // NULL without a model
     size_t *sizes;             // (n_latent) observations of every latent state …
     size_t ignored;            // … and of none

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-bool report_has_program(const char *name)
+static bool has_program(const char *name)
 {
     const char *path = getenv("PATH");
     while (path && *path) {
@@ -29,11 +29,11 @@ bool report_has_program(const char *name)
 
 bool psi_figures_possible(void)
 {
-    return report_has_program("gnuplot");
+    return has_program("gnuplot");
 }
 bool psi_graphs_possible(void)
 {
-    return report_has_program("dot");
+    return has_program("dot");
 }
 
 unsigned report_colour(size_t k)
@@ -114,7 +114,7 @@ psi_status report_plot_run(report_plot *plot, const char *const *arguments)
     posix_spawn_file_actions_t actions;
     pid_t child;
     int ended = 0;
-    if (!report_has_program(arguments[0])) {
+    if (!has_program(arguments[0])) {
         return FAIL(plot->ctx, PSI_EMISSING, "%s is not installed: figures need it", arguments[0]);
     }
     snprintf(name, sizeof name, "%s.log", plot->at->name);

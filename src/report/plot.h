@@ -34,6 +34,4 @@ unsigned report_colour(size_t k);
 
 enum { REPORT_GREY = 0x8c8c8c };
 
-bool report_has_program(const char *name);
-
 #endif

@@ -3,8 +3,8 @@
 #ifndef PSI_REPORT_SAMPLES_H
 #define PSI_REPORT_SAMPLES_H
 
-#include "report/run.h"
 #include "report/text.h"
+#include <psifold/cluster.h>
 
 typedef enum report_look {
     REPORT_LOOK_IMAGE,   // bytes of (H, W), stacked (C, H, W) or coloured (H, W, 3)

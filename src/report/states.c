@@ -45,8 +45,8 @@ static void put_next(report_page *page, size_t row)
 
 static void put_action_name(report_page *page, size_t action)
 {
-    if (page->run->action_names) {
-        report_escape(&page->html, page->run->action_names[action]);
+    if (page->action_names) {
+        report_escape(&page->html, page->action_names[action]);
     } else {
         report_putf(&page->html, "%zu", action);
     }
@@ -58,7 +58,7 @@ static void put_action(report_page *page, size_t k, size_t action)
     report_text *html = &page->html;
     const size_t row = k * model->n_actions + action;
     const bool best = page->plan && page->plan->policy[k] == (int32_t)action;
-    if (page->run->exact && !psi_mdp_seen(model, k, action)) return; // it is not allowed here
+    if (page->exact && !psi_mdp_seen(model, k, action)) return; // it is not allowed here
     report_putf(html, "<tr%s><td>", best ? " class=\"best\"" : "");
     put_action_name(page, action);
     report_put(html, "</td>");
@@ -132,8 +132,8 @@ static void put_closest(report_page *page, size_t k)
             report_putf(html, fabs(to->nats) < 100.0 ? "%.3g nats; " : "%.0f nats; ", to->nats);
         }
         if (to->action < 0) {
-            report_put(html, page->run->exact ? "labels differ</small>"
-                                              : "no action tells them apart</small>");
+            report_put(html, page->exact ? "labels differ</small>"
+                                         : "no action tells them apart</small>");
         } else {
             report_put(html, "action ");
             put_action_name(page, (size_t)to->action);
@@ -148,7 +148,7 @@ static void put_closest(report_page *page, size_t k)
 // The labels of a block, which all its states share.
 static void put_labels(report_page *page, size_t k)
 {
-    const psi_model *quotient = page->run->exact->model;
+    const psi_model *quotient = page->exact->model;
     for (size_t l = 0; l < quotient->n_labels; l++) {
         if (!quotient->labels[l].holds[k]) continue;
         report_put(&page->html, " <span class=\"tag\">");
@@ -171,7 +171,7 @@ typedef struct pictures {
 
 static void put_state(report_page *page, size_t k, size_t largest, const pictures *drawn)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     const double share = (double)page->sizes[k] / (double)run->n_observations;
     const double value = page->plan ? page->plan->value[k] : 0.0;
@@ -184,7 +184,7 @@ static void put_state(report_page *page, size_t k, size_t largest, const picture
                 "href=\"#s%zu\">%zu</a>%s",
                 k, k, page->sizes[k], value, reward, page->sure ? page->sure[k] : 1.0, k, k,
                 terminal ? " <span class=\"tag\">terminal</span>" : "");
-    if (run->exact) put_labels(page, k);
+    if (page->exact) put_labels(page, k);
     report_put(html, "</td><td data-name=\"Size\"><span class=\"bar\"><i style=\"width:");
     report_putf(html, "%.1f%%\"></i></span>",
                 100.0 * (double)page->sizes[k] / (double)base_max(1, largest));
@@ -236,7 +236,7 @@ static void put_head(report_page *page)
 
 static void put_explanation(report_page *page, const report_drawing *drawing)
 {
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     report_text *html = &page->html;
     report_put(html,
                "<p>A latent state makes sense if its observations differ only in what does not "
@@ -258,9 +258,9 @@ static void put_explanation(report_page *page, const report_drawing *drawing)
         report_putf(html, "Observations are shown for the %zu largest latent states only. ",
                     drawing->first);
     }
-    if (page->data_trouble) {
+    if (!page->data && page->options->no_data) {
         report_put(html, "Observations are not shown: ");
-        report_escape(html, page->data_trouble);
+        report_escape(html, page->options->no_data);
         report_put(html, ". ");
     }
     report_put(html, "</p>\n");
@@ -316,7 +316,7 @@ done:
 psi_status report_page_states(report_page *page)
 {
     psi_status status = PSI_OK;
-    const report_run *run = page->run;
+    const psi_run *run = page->run;
     pictures drawn = {0};
     report_drawing drawing = {.first = run->n_latent};
     TRY(draw_all(page, &drawn, &drawing));

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/json.h"
 
 #include <string.h>
 

@@ -160,7 +160,7 @@ static psi_status claim_from_data(study *of)
     psi_ctx *ctx = of->ctx;
     psi_task task;
     psi_trajectories *data = NULL;
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_purity purity;
     TRY(psi_task_defaults(ctx, "column-world", NULL, &task));
     TRY(psi_task_check(ctx, &task));
@@ -179,7 +179,7 @@ static psi_status claim_from_data(study *of)
     TRY(study_file(of, "data", "random trajectories"));
     TRY(study_file(of, "run", "the run folder; run.html is its report"));
 done:
-    psi_run_result_free(ctx, run);
+    psi_run_free(ctx, run);
     psi_trajectories_free(ctx, data);
     return status;
 }

@@ -8,58 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-void study_free_levels(study *of, study_levels *levels)
+psi_status study_levels(study *of, const psi_run *run, psi_levels *out)
 {
-    for (size_t i = 0; levels->labels && i < levels->n; i++) {
-        base_free(of->ctx, levels->labels[i]);
-    }
-    base_free(of->ctx, levels->labels);
-    base_free(of->ctx, levels->ignored);
+    const psi_status status = psi_run_levels(of->ctx, run, out);
+    if (status != PSI_OK || out->n == run->n_steps + 2) return status;
+    const size_t there = out->n - 2;
+    psi_levels_free(of->ctx, out);
+    return FAIL(of->ctx, PSI_EDATA, "%s has a record of %zu refinements and labels of %zu",
+                run->folder, run->n_steps, there);
 }
 
-static size_t count_ignored(const int32_t *labels, size_t n)
+// Observations that a level looked at and put into no cluster.
+static size_t count_ignored(const psi_run *run, const psi_levels *levels, size_t level)
 {
     size_t ignored = 0;
-    for (size_t i = 0; i < n; i++) ignored += labels[i] < 0;
+    if (level > 0 && level <= run->n_steps) {
+        const psi_cluster_step *step = &run->steps[level - 1];
+        return (size_t)llround(step->ignored * (double)step->looked_at);
+    }
+    for (size_t i = 0; i < run->n_observations; i++) ignored += levels->labels[level][i] < 0;
     return ignored;
-}
-
-psi_status study_load_levels(study *of, const char *run_name, const psi_run_result *run,
-                             const psi_trajectories *data, study_levels *out)
-{
-    psi_status status = PSI_OK;
-    psi_ctx *ctx = of->ctx;
-    const size_t n = run->n_observations;
-    char *path = NULL;
-    psi_cluster_step *steps = NULL;
-    size_t n_steps;
-    *out = (study_levels){.n = run->n_refinements + 2, .n_observations = n};
-    TRY(study_path(of, run_name, &path));
-    TRY(base_alloc_zero(ctx, out->n, sizeof *out->labels, &out->labels));
-    TRY(base_alloc(ctx, n, sizeof **out->labels, &out->labels[0]));
-    for (size_t i = 0; i < n; i++) out->labels[0][i] = run->has_terminal ? 1 : 0;
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        if (data->terminated[e]) out->labels[0][data->episode_offsets[e + 1] + e] = 0;
-    }
-    TRY(base_alloc_zero(ctx, out->n, sizeof *out->ignored, &out->ignored));
-    TRY(psi_run_steps(ctx, path, &n_steps, &steps));
-    if (n_steps != run->n_refinements) {
-        status = FAIL(ctx, PSI_EDATA, "%s has a record of %zu refinements and labels of %zu", path,
-                      n_steps, run->n_refinements);
-        goto done;
-    }
-    for (size_t i = 1; i <= run->n_refinements; i++) {
-        TRY(psi_run_labels(ctx, path, i, n, &out->labels[i]));
-        const psi_cluster_step *step = &steps[i - 1];
-        out->ignored[i] = (size_t)llround(step->ignored * (double)step->looked_at);
-    }
-    TRY(base_alloc(ctx, n, sizeof **out->labels, &out->labels[out->n - 1]));
-    memcpy(out->labels[out->n - 1], run->labels, n * sizeof *run->labels);
-    out->ignored[out->n - 1] = count_ignored(run->labels, n);
-done:
-    psi_run_steps_free(ctx, steps);
-    base_free(ctx, path);
-    return status;
 }
 
 static psi_status save_text(study *of, const char *name, const char *text, size_t size)
@@ -79,7 +47,8 @@ done:
     return status;
 }
 
-psi_status study_refinements(study *of, const study_levels *levels, const char *name)
+psi_status study_refinements(study *of, const psi_run *run, const psi_levels *levels,
+                             const char *name)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
@@ -90,16 +59,14 @@ psi_status study_refinements(study *of, const study_levels *levels, const char *
     if (!csv) return FAIL(ctx, PSI_ENOMEM, "no memory for the table of refinements");
     fprintf(csv, "stage,cluster,observations,share\n");
     for (size_t level = 0; level < levels->n; level++) {
-        size_t clusters = 0, labelled = 0;
-        const size_t ignored = levels->ignored[level];
+        size_t labelled = 0;
+        const size_t clusters = levels->clusters[level],
+                     ignored = count_ignored(run, levels, level);
         const int32_t *labels = levels->labels[level];
-        for (size_t i = 0; i < levels->n_observations; i++) {
-            if (labels[i] >= 0 && (size_t)labels[i] >= clusters) clusters = (size_t)labels[i] + 1;
-        }
         base_free(ctx, sizes);
         sizes = NULL;
         TRY(base_alloc_zero(ctx, clusters, sizeof *sizes, &sizes));
-        for (size_t i = 0; i < levels->n_observations; i++) {
+        for (size_t i = 0; i < run->n_observations; i++) {
             if (labels[i] < 0) continue;
             sizes[labels[i]]++;
             labelled++;

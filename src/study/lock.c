@@ -13,8 +13,8 @@ static const double SMALL = 1e-3; // an error below this is a sequence predicted
 typedef struct lock_study {
     psi_task train, test;
     psi_trajectories *data, *fresh;
-    psi_run_result *run;
-    study_levels levels;
+    psi_run *run;
+    psi_levels levels;
 } lock_study;
 
 static psi_status make_tasks(study *of, lock_study *lock)
@@ -66,7 +66,7 @@ done:
 // ---- reward-sequence errors ---------------------------------------------------------------------
 
 // Five stages, evenly over the refinements, the final labels last.
-static size_t choose_stages(const study_levels *levels, size_t chosen[STAGES])
+static size_t choose_stages(const psi_levels *levels, size_t chosen[STAGES])
 {
     const size_t last = levels->n - 2; // the last refinement
     size_t n = 0;
@@ -165,7 +165,7 @@ static psi_status judge_representation(study *of, const lock_study *lock)
     psi_sequence_error summary;
     TRY(base_alloc(ctx, fresh->n_observations, sizeof *labels, &labels));
     TRY(base_alloc(ctx, fresh->n_episodes, sizeof *errors, &errors));
-    TRY(psi_run_label(ctx, lock->run, fresh, labels, NULL));
+    TRY(psi_run_label(ctx, lock->run, fresh, 0.0, labels, NULL));
     TRY(psi_purity_of(ctx, fresh, labels, lock->run->n_latent, &purity));
     TRY(study_set(of, "test_accuracy", json_real(purity.accuracy)));
     TRY(study_says(of, "test images: %.2f %% in the right latent state", 100.0 * purity.accuracy));
@@ -344,8 +344,8 @@ psi_status study_combination_lock(study *of)
     TRY(study_set(of, "episodes", json_integer((json_int_t)episodes)));
     TRY(study_set(of, "transitions", json_integer((json_int_t)lock.data->n_transitions)));
     TRY(study_cluster(of, "data", lock.data, &how, "run", &lock.run));
-    TRY(study_load_levels(of, "run", lock.run, lock.data, &lock.levels));
-    TRY(study_refinements(of, &lock.levels, "refinements"));
+    TRY(study_levels(of, lock.run, &lock.levels));
+    TRY(study_refinements(of, lock.run, &lock.levels, "refinements"));
     TRY(claim_clusters(of, &lock));
     TRY(draw_confusion(of, &lock));
     TRY(judge_stages(of, &lock));
@@ -356,8 +356,8 @@ psi_status study_combination_lock(study *of)
     TRY(study_file(of, "data", "training trajectories, images from the training digits"));
     TRY(study_file(of, "test", "test trajectories, images from the test digits"));
 done:
-    study_free_levels(of, &lock.levels);
-    psi_run_result_free(ctx, lock.run);
+    psi_levels_free(ctx, &lock.levels);
+    psi_run_free(ctx, lock.run);
     psi_trajectories_free(ctx, lock.fresh);
     psi_trajectories_free(ctx, lock.data);
     return status;

@@ -23,7 +23,7 @@ done:
     return status;
 }
 
-static psi_status draw_points(study *of, const psi_trajectories *data, const psi_run_result *run)
+static psi_status draw_points(study *of, const psi_trajectories *data, const psi_run *run)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
@@ -58,9 +58,8 @@ done:
 // Errors of all cluster functions on fresh trajectories, into a table; those of the first seed are
 // drawn.
 static psi_status judge_stages(study *of, size_t index, const psi_trajectories *data,
-                               const psi_run_result *run, const psi_trajectories *test,
-                               const study_levels *levels, double *worst,
-                               psi_sequence_error *summary)
+                               const psi_run *run, const psi_trajectories *test,
+                               const psi_levels *levels, double *worst, psi_sequence_error *summary)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
@@ -105,8 +104,8 @@ static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *
     psi_ctx *ctx = of->ctx;
     const uint64_t seed = of->how->seed + index;
     psi_trajectories *data = NULL, *test = NULL;
-    psi_run_result *run = NULL;
-    study_levels levels = {0};
+    psi_run *run = NULL;
+    psi_levels levels = {0};
     psi_purity purity;
     double worst[MAX_STAGES];
     psi_sequence_error summary[MAX_STAGES];
@@ -123,7 +122,7 @@ static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *
     TRY(study_cluster(of, data_name, data, &how, run_name, &run));
     TRY(psi_purity_of(ctx, data, run->labels, run->n_latent, &purity));
     *exact = run->n_latent == purity.true_latent_states && purity.off_diagonal == 0.0;
-    TRY(study_load_levels(of, run_name, run, data, &levels));
+    TRY(study_levels(of, run, &levels));
     if (levels.n == 0 || levels.n > MAX_STAGES) {
         status = FAIL(ctx, PSI_ELIMIT, "not between 1 and %d refinements", MAX_STAGES - 2);
         goto done;
@@ -134,7 +133,7 @@ static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *
         size_t first = 0;
         while (first + 1 < levels.n && !(worst[first] < 1e-3)) first++;
         TRY(draw_points(of, data, run));
-        TRY(study_refinements(of, &levels, "refinements"));
+        TRY(study_refinements(of, run, &levels, "refinements"));
         TRY(study_claim(of, "Errors drop to zero after the second refinement",
                         "all errors 0 from c_2 on", first <= 2,
                         "no error above 0.001 %s %zu; %.2g on average at the end, %.2g for "
@@ -147,8 +146,8 @@ static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *
         TRY(study_file(of, run_name, "the run folder of the first seed; run-0.html is its report"));
     }
 done:
-    study_free_levels(of, &levels);
-    psi_run_result_free(ctx, run);
+    psi_levels_free(ctx, &levels);
+    psi_run_free(ctx, run);
     psi_trajectories_free(ctx, test);
     psi_trajectories_free(ctx, data);
     return status;

@@ -178,7 +178,7 @@ static psi_status judge_stage(psi_ctx *ctx, const psi_stages *stages, size_t sta
     psi_counts *counts = NULL;
     psi_mdp *model = NULL;
     psi_net *head = NULL;
-    int32_t *said = NULL;
+    int32_t *predicted = NULL;
     size_t n_latent = 0;
     for (size_t i = 0; i < data->n_observations; i++) {
         if (labels[i] >= 0) n_latent = base_max(n_latent, (size_t)labels[i] + 1);
@@ -187,12 +187,13 @@ static psi_status judge_stage(psi_ctx *ctx, const psi_stages *stages, size_t sta
     TRY(psi_counts_new(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &model));
     TRY(train_head(ctx, stages, training, labels, n_latent, stages->seed + stage, &head));
-    TRY(base_alloc(ctx, stages->test->n_observations, sizeof *said, &said));
-    TRY(label_test(ctx, stages->test, head, first, n_latent, has_terminal, said));
-    const psi_paths judged = psi_trajectories_paths(stages->test, said, n_latent, has_terminal);
+    TRY(base_alloc(ctx, stages->test->n_observations, sizeof *predicted, &predicted));
+    TRY(label_test(ctx, stages->test, head, first, n_latent, has_terminal, predicted));
+    const psi_paths judged =
+        psi_trajectories_paths(stages->test, predicted, n_latent, has_terminal);
     TRY(psi_sequence_errors(ctx, model, &judged, NULL, PSI_ROLLOUT_SOFT, errors, summary));
 done:
-    base_free(ctx, said);
+    base_free(ctx, predicted);
     psi_net_free(ctx, head);
     psi_mdp_free(ctx, model);
     psi_counts_free(ctx, counts);

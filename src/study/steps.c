@@ -77,7 +77,7 @@ static psi_status watch(void *user, const psi_cluster_step *step, size_t refinem
                       step->clusters, 100.0 * step->ignored);
 }
 
-static psi_status save_phases(study *of, const psi_clustering *found, const char *name)
+static psi_status save_phases(study *of, const psi_run *found, const char *name)
 {
     psi_status status = PSI_OK;
     char file[64], *path = NULL;
@@ -101,47 +101,38 @@ done:
 // Goes on where an earlier process stopped.
 static psi_status cluster_now(study *of, const char *path, const char *data_path,
                               const psi_trajectories *data, const psi_cluster_options *options,
-                              const char *name)
+                              const char *name, psi_run **out)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = of->ctx;
     psi_cluster_options how = *options;
-    psi_clustering *found = NULL;
-    psi_run *run = NULL;
-    TRY(psi_run_resume(ctx, path, &run));
-    if (psi_run_finished(run)) {
-        status = study_says(of, "%s: clustered before", name);
-        goto done;
-    }
-    how.run = run;
+    psi_run_folder *folder = NULL;
     how.watch = watch;
     how.user = of;
-    TRY(psi_cluster(ctx, data, &how, &found));
-    TRY(save_phases(of, found, name));
-    run = NULL;
-    TRY(psi_run_commit(how.run, data_path, data, &how, found));
+    TRY(psi_run_folder_open(of->ctx, path, PSI_FOLDER_RESUME, &folder));
+    if (psi_run_folder_finished(folder)) TRY(study_says(of, "%s: clustered before", name));
+    psi_run_folder *open = folder;
+    folder = NULL;
+    TRY(psi_cluster_into(open, data_path, data, &how, out));
 done:
-    psi_clustering_free(ctx, found);
-    psi_run_suspend(run);
+    psi_run_folder_close(folder);
     return status;
 }
 
 psi_status study_cluster(study *of, const char *data_name, const psi_trajectories *data,
-                         const psi_cluster_options *how, const char *name, psi_run_result **run)
+                         const psi_cluster_options *how, const char *name, psi_run **run)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
     char *path = NULL, *data_path = NULL, *page = NULL, file[64];
     TRY(study_path(of, name, &path));
     TRY(study_path(of, data_name, &data_path));
-    TRY(cluster_now(of, path, data_path, data, how, name));
-    TRY(psi_run_load(ctx, path, run));
+    TRY(cluster_now(of, path, data_path, data, how, name, run));
+    TRY(save_phases(of, *run, name));
     snprintf(file, sizeof file, "%s.html", name);
     TRY(study_path(of, file, &page));
     psi_report_options showing = psi_report_defaults();
     showing.replace = true;
-    showing.data_path = data_path;
-    TRY(psi_report_write(ctx, path, page, &showing, NULL));
+    TRY(psi_report_write(ctx, *run, data, page, &showing, NULL));
     TRY(study_says(of, "%s: %zu latent states", name, (*run)->n_latent));
 done:
     base_free(ctx, page);

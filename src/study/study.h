@@ -61,7 +61,7 @@ psi_status study_trajectories(study *of, const psi_task *task, size_t episodes, 
 // Clusters into the run folder name, or goes on with what is there; then reads it, and writes its
 // page to name.html. Seconds and passes through a network per phase are kept in name-phases.json.
 psi_status study_cluster(study *of, const char *data_name, const psi_trajectories *data,
-                         const psi_cluster_options *how, const char *name, psi_run_result **run);
+                         const psi_cluster_options *how, const char *name, psi_run **run);
 
 // Which digits the lock shows, "mnist" or "drawn": as asked for, else those there are. Says so
 // where MNIST is missing, and notes it in the results.
@@ -71,21 +71,13 @@ psi_status study_images(study *of, const char **images);
 // 1 for this task ("column-world" or "combination-lock").
 psi_status study_cluster_options(const study *of, const char *task, psi_cluster_options *how);
 
-// The labels of all refinements of a run, c_0 (terminal states and the rest) in front of them and
-// the final ones at the end.
-typedef struct study_levels {
-    size_t n;              // refinements + 2
-    int32_t **labels;      // (n)
-    size_t *ignored;       // (n) observations that it looked at and put into no cluster
-    size_t n_observations; // of each
-} study_levels;
-psi_status study_load_levels(study *of, const char *run_name, const psi_run_result *run,
-                             const psi_trajectories *data, study_levels *out);
-void study_free_levels(study *of, study_levels *levels);
+// The cluster functions of a run (psi_run_levels), none of which may be missing.
+psi_status study_levels(study *of, const psi_run *run, psi_levels *out);
 
 // How many clusters every refinement has and which share of the observations it ignores, to
 // name.csv and results.json.
-psi_status study_refinements(study *of, const study_levels *levels, const char *name);
+psi_status study_refinements(study *of, const psi_run *run, const psi_levels *levels,
+                             const char *name);
 
 // (groups, n) errors as a table with one row per episode.
 psi_status study_save_errors(study *of, const char *name, size_t groups, size_t n,

@@ -109,7 +109,7 @@ static psi_status make_run(study *of, const transfer_study *transfer)
 {
     psi_status status = PSI_OK;
     psi_trajectories *data = NULL;
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     psi_cluster_options how;
     psi_task task;
     const size_t episodes =
@@ -123,7 +123,7 @@ static psi_status make_run(study *of, const transfer_study *transfer)
         transfer->net == PSI_NET_RESNET18 ? PSI_APPROXIMATOR_RESNET18 : PSI_APPROXIMATOR_CNN;
     TRY(study_cluster(of, "data", data, &how, "representation", &run));
 done:
-    psi_run_result_free(of->ctx, run);
+    psi_run_free(of->ctx, run);
     psi_trajectories_free(of->ctx, data);
     return status;
 }
@@ -152,7 +152,7 @@ done:
 }
 
 // Q-networks are of the same kind as a borrowed representation, as in the paper.
-static psi_status find_run(study *of, transfer_study *transfer, char **folder, psi_run_result **out)
+static psi_status find_run(study *of, transfer_study *transfer, char **folder, psi_run **out)
 {
     psi_status status = PSI_OK;
     bool borrowed;
@@ -182,7 +182,7 @@ static psi_status folder_of(study *of, size_t task, size_t agent, uint64_t seed,
     return study_path(of, name, out);
 }
 
-static psi_status make_trials(study *of, const psi_run_result *run, transfer_study *transfer)
+static psi_status make_trials(study *of, const psi_run *run, transfer_study *transfer)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
@@ -260,8 +260,8 @@ done:
     return status;
 }
 
-static psi_status write_manifest(study *of, const transfer_study *transfer,
-                                 const psi_run_result *run, double seconds)
+static psi_status write_manifest(study *of, const transfer_study *transfer, const psi_run *run,
+                                 double seconds)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
@@ -293,7 +293,7 @@ done:
 
 // ---- the study
 
-static psi_status say_what(study *of, const transfer_study *transfer, const psi_run_result *run)
+static psi_status say_what(study *of, const transfer_study *transfer, const psi_run *run)
 {
     psi_status status = PSI_OK;
     char what[1024];
@@ -331,7 +331,7 @@ psi_status study_transfer(study *of)
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
     char *run_folder = NULL, **files = NULL;
-    psi_run_result *run = NULL;
+    psi_run *run = NULL;
     const double started = base_seconds();
     transfer_study transfer = {.seeds =
                                    of->how->seeds ? of->how->seeds : SCALES[of->how->scale].seeds,
@@ -355,6 +355,6 @@ done:
     for (size_t i = 0; files && i < transfer.seeds; i++) base_free(ctx, files[i]);
     base_free(ctx, files);
     base_free(ctx, run_folder);
-    psi_run_result_free(ctx, run);
+    psi_run_free(ctx, run);
     return status;
 }

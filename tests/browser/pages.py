@@ -53,13 +53,15 @@ def psifold(*arguments):
 
 def interrupt(run, to, refinements):
     """A run as it looked after some refinements, with a few labels still wrong."""
-    shutil.copytree(run, to)
-    for name in ("latent.npz", "clusters.npy", "representation.safetensors", "confidence.npy"):
-        (to / name).unlink(missing_ok=True)
-    for level in to.glob("clusters-*.npy"):
-        if int(level.stem.split("-")[1]) > refinements:
-            level.unlink()
-    labels = to / f"clusters-{refinements:02}.npy"
+    manifest = json.loads((run / "manifest.json").read_text())
+    start = {key: manifest[key] for key in ("psifold", "threads", "seed", "options")}
+    start["data"] = manifest["data"]["fingerprint"]
+    result = to / "checkpoint" / "result"
+    result.mkdir(parents=True)
+    (to / "checkpoint" / "start.json").write_text(json.dumps(start))
+    for level in range(1, refinements + 1):
+        shutil.copy(run / f"clusters-{level:02}.npy", result)
+    labels = result / f"clusters-{refinements:02}.npy"
     content = bytearray(labels.read_bytes())
     for at in range(1024, len(content) - 4, 4 * 501):
         if content[at:at + 4] != bytes(4):  # the end of an episode stays one
@@ -82,7 +84,7 @@ def doubt(run, to):
 
 def make_runs(at):
     few = ("--trunk-steps", 60, "--head-steps", 60, "--representation-steps", 60,
-           "--max-rounds", 1, "--max-refinements", 6, "--quiet")
+           "--max-refinements", 6, "--quiet")
     psifold("generate", "column-world", "--episodes", 300, "-o", at / "columns", "--quiet")
     psifold("generate", "point-column-world", "--episodes", 150, "-o", at / "points", "--quiet")
     # one image for each digit: pictures, yet few enough for a table
@@ -111,7 +113,9 @@ def pages():
     made = {}
     for name in ("columns", "points", "lock", "interrupted", "doubtful", "vectors", "many"):
         made[name] = at / f"{name}.html"
-        psifold("report", at / f"{name}-run", "-o", made[name], "--figures", at / f"{name}-figures")
+        data = [at / "lock"] if name == "interrupted" else []  # it does not say where they are
+        psifold("report", at / f"{name}-run", *data, "-o", made[name], "--figures",
+                at / f"{name}-figures")
     for name, words in (("compared", (at / "lock-run", at / "interrupted-run")),
                         ("exact", (at / "lock.drn",)), ("hostile", (at / "hostile.drn",))):
         made[name] = at / f"{name}.html"

@@ -229,8 +229,8 @@ class Explorer(Browser):
             told = self.data("episode-data")
             for i, episode in enumerate(told["episodes"]):
                 Select(self.find("#episode")).select_by_value(str(i))
-                expected = [t for t, said in enumerate(episode["one"])
-                            if (said is not None and abs(said - episode["rewards"][t])
+                expected = [t for t, predicted in enumerate(episode["one"])
+                            if (predicted is not None and abs(predicted - episode["rewards"][t])
                                 > (told["allowed"] or 1e-6))
                             or (episode["p"][t] is not None and episode["p"][t] < 0.05)]
                 shown = self.driver.find_elements(By.CSS_SELECTOR, "#surprises button")

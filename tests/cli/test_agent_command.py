@@ -155,7 +155,7 @@ class Agents(unittest.TestCase):
         words = [results["title"], *(figure["caption"] for figure in results["figures"])]
         for claim in results["claims"]:
             words += [claim["claim"], claim["paper"], claim["ours"]]
-        self.assertEqual([said for said in words if said not in shown], [])
+        self.assertEqual([word for word in words if word not in shown], [])
 
     def check_page(self, folder, results):
         self.check_words(folder / "index.html", results)
@@ -186,8 +186,8 @@ class Agents(unittest.TestCase):
         study = ("reproduce", "transfer", "--run", self.path / "run", "--digits-per-dial", "3",
                  "--episodes", "3", "-o", self.path / "study")
         # where MNIST was not fetched, digits are drawn
-        said = self.succeed(*study, "--seeds", "2", PSIFOLD_CACHE=str(self.path)).stdout
-        self.assertIn("MNIST was not fetched", said)
+        output = self.succeed(*study, "--seeds", "2", PSIFOLD_CACHE=str(self.path)).stdout
+        self.assertIn("MNIST was not fetched", output)
         folder = self.path / "study/transfer/quick"
         scores, results = self.load(folder, "scores.json"), self.load(folder, "results.json")
         agents = ["dqn", "pretrained", "reward-predictive", "planner", "tabular", "random"]
@@ -284,15 +284,15 @@ class Agents(unittest.TestCase):
         process = subprocess.Popen([PSIFOLD, "reproduce", "transfer", "--digits-per-dial", "4",
                                     "-o", lock], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                    text=True)
-        said = ""
+        output = ""
         for line in process.stdout:
-            said += line
+            output += line
             if "clustering" in line:
                 break
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=900)
-        self.assertIn("has other digits", said)
-        self.assertIn("no representation yet: clustering 1000", said)
+        self.assertIn("has other digits", output)
+        self.assertIn("no representation yet: clustering 1000", output)
         self.assertEqual(process.returncode, 130)
 
     def test_the_sweep_in_small(self):

@@ -58,7 +58,7 @@ class Command:
 
 
 def finish(process, seconds=60):
-    """Exit code and what was said; "no end" if it took too long."""
+    """Exit code and what was printed; "no end" if it took too long."""
     try:
         errors = process.communicate(timeout=seconds)[1]
     except subprocess.TimeoutExpired:

@@ -42,20 +42,19 @@ static psi_status stop_after(void *user, const psi_cluster_step *step, size_t re
 static psi_status go_on(psi_ctx *ctx, const char *folder, size_t refinements)
 {
     stopper stop = {ctx, refinements};
-    psi_clustering *found;
+    psi_run_folder *to;
+    psi_run *run;
     psi_cluster_options options = psi_cluster_defaults();
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.trunk_steps = options.head_steps = options.representation_steps = 2;
     options.hidden = 4;
-    options.max_rounds = 2;
     options.max_refinements = 3;
     options.watch = stop_after;
     options.user = &stop;
-    psi_status status = psi_run_resume(ctx, folder, &options.run);
+    psi_status status = psi_run_folder_open(ctx, folder, PSI_FOLDER_RESUME, &to);
     if (status != PSI_OK) return status;
-    status = psi_cluster(ctx, data, &options, &found);
-    psi_clustering_free(ctx, found);
-    psi_run_suspend(options.run);
+    status = psi_cluster_into(to, NULL, data, &options, &run);
+    psi_run_free(ctx, run);
     return status;
 }
 

@@ -21,13 +21,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     fuzz_put("run/clusters.npy", "listed, perhaps", 15);
     if (which == 2) fuzz_put("run/checkpoint/start.json", start, sizeof start - 1);
     fuzz_put(files[which], bytes + 1, size - 1);
-    psi_run *run;
+    static const psi_folder_mode modes[] = {PSI_FOLDER_NEW, PSI_FOLDER_REPLACE, PSI_FOLDER_RESUME};
+    psi_run_folder *run;
     const char *folder = fuzz_path(path, "run");
-    const psi_status status =
-        how == 2 ? psi_run_resume(ctx, folder, &run) : psi_run_new(ctx, folder, how == 1, &run);
+    const psi_status status = psi_run_folder_open(ctx, folder, modes[how], &run);
     fuzz_judge(ctx, status);
     REQUIRE((status == PSI_OK) == (run != NULL));
-    psi_run_discard(run);
+    psi_run_folder_close(run);
     REQUIRE(access(fuzz_path(path, "run/Precious"), F_OK) == 0);
     base_remove(fuzz_path(path, "run"));
     psi_ctx_free(ctx);

@@ -1,5 +1,5 @@
-// Anything in the place of one file of a run; the first byte says which. The run is read, what it
-// knows of observations, and the record of its refinements.
+// Anything in the place of one file of a run; the first byte says which. The run is read, with what
+// it knows of observations, the record of its refinements and their labels.
 #include "fuzz_files.h"
 
 #include "base/json.h"
@@ -50,8 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const char *name = NAMES[bytes[0] % FILES];
     REQUIRE(base_read_file(ctx, fuzz_path(path, name), LARGEST, &good, &good_size) == PSI_OK);
     fuzz_put(name, bytes + 1, size - 1);
-    psi_run_result *run;
-    psi_cluster_step *steps;
+    psi_run *run;
     const char *folder = fuzz_path(path, "run");
     psi_status status = psi_run_load(ctx, folder, &run);
     fuzz_judge(ctx, status);
@@ -62,11 +61,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         psi_predictor *predictor;
         fuzz_judge(ctx, psi_predictor_new(ctx, run, &predictor));
         psi_predictor_free(ctx, predictor);
+        psi_levels levels;
+        fuzz_judge(ctx, psi_run_levels(ctx, run, &levels));
+        psi_levels_free(ctx, &levels);
     }
-    psi_run_result_free(ctx, run);
-    status = psi_run_steps(ctx, folder, &n, &steps);
-    fuzz_judge(ctx, status);
-    psi_run_steps_free(ctx, steps);
+    psi_run_free(ctx, run);
+    fuzz_judge(ctx, psi_run_load_so_far(ctx, folder, &run));
+    psi_run_free(ctx, run);
     fuzz_judge(ctx, psi_run_check_files(ctx, folder, &n));
     fuzz_put(name, good, good_size);
     base_free(ctx, good);

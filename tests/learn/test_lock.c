@@ -11,14 +11,14 @@ static void small_lock_is_recovered(void **state)
         ctx, "combination-lock", 800, 2,
         (const char *const[]){"digits-per-dial", "5", "goal", "4,4,*", "digits", "drawn", NULL});
     const psi_cluster_options options = psi_cluster_defaults();
-    psi_clustering *found;
+    psi_run *found;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    assert_string_equal(found->approximator, "cnn");
+    assert_int_equal(found->approximator, PSI_APPROXIMATOR_CNN);
     assert_int_equal(found->n_latent, 25);
     test_assert_exact(ctx, data, found);
     assert_true(found->ignored <= 5e-4);
     assert_true(found->accuracy >= 0.97);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
 }

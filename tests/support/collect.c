@@ -25,18 +25,27 @@ psi_trajectories *test_collect(psi_ctx *ctx, const char *name, uint64_t episodes
     return data;
 }
 
-void test_assert_partition(psi_ctx *ctx, const psi_trajectories *data, const psi_clustering *found)
+psi_status test_cluster_into(psi_ctx *ctx, const char *folder, psi_folder_mode mode,
+                             const psi_trajectories *data, const psi_cluster_options *options,
+                             psi_run **out)
+{
+    psi_run_folder *to;
+    *out = NULL;
+    const psi_status status = psi_run_folder_open(ctx, folder, mode, &to);
+    return status == PSI_OK ? psi_cluster_into(to, "data", data, options, out) : status;
+}
+
+void test_assert_partition(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found)
 {
     psi_purity purity;
     assert_ok(ctx, psi_purity_of(ctx, data, found->labels, found->n_latent, &purity));
     assert_int_equal(found->n_latent, purity.true_latent_states);
     assert_true(purity.off_diagonal == 0.0);
     assert_true(purity.accuracy > 0.9995);
-    assert_false(found->hot);
 }
 
-void test_assert_exact(psi_ctx *ctx, const psi_trajectories *data, const psi_clustering *found)
+void test_assert_exact(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found)
 {
     test_assert_partition(ctx, data, found);
-    assert_true(found->stable);
+    assert_int_equal(found->verdict, PSI_VERDICT_CERTAIN);
 }

@@ -22,7 +22,7 @@ void test_cluster_run(psi_ctx *ctx, const char *folder, const char *name, uint64
     psi_task task;
     psi_writer *writer;
     psi_trajectories *data;
-    psi_clustering *found;
+    psi_run_folder *to;
     psi_run *run;
     const char *data_path = test_path(folder, "data.npz");
     assert_ok(ctx, psi_task_defaults(ctx, name, NULL, &task));
@@ -35,13 +35,34 @@ void test_cluster_run(psi_ctx *ctx, const char *folder, const char *name, uint64
     assert_ok(ctx, psi_collect(ctx, &task, episodes, 1, write_episode, writer, NULL));
     assert_ok(ctx, psi_writer_commit(writer));
     assert_ok(ctx, psi_trajectories_read(ctx, data_path, NULL, &data));
-    assert_ok(ctx, psi_run_new(ctx, test_path(folder, "run"), false, &run));
-    psi_cluster_options chosen = how ? *how : psi_cluster_defaults();
-    chosen.run = run;
-    assert_ok(ctx, psi_cluster(ctx, data, &chosen, &found));
-    assert_ok(ctx, psi_run_commit(run, data_path, data, &chosen, found));
-    psi_clustering_free(ctx, found);
+    const psi_cluster_options chosen = how ? *how : psi_cluster_defaults();
+    assert_ok(ctx, psi_run_folder_open(ctx, test_path(folder, "run"), PSI_FOLDER_NEW, &to));
+    assert_ok(ctx, psi_cluster_into(to, data_path, data, &chosen, &run));
+    psi_run_free(ctx, run);
     psi_trajectories_free(ctx, data);
+}
+
+psi_status test_report(psi_ctx *ctx, const char *folder, const char *data_path, const char *page,
+                       psi_report_options how, psi_report_result *result)
+{
+    psi_status status = PSI_OK;
+    psi_run *run = NULL;
+    psi_trajectories *data = NULL;
+    char why[512];
+    TRY(psi_run_load_so_far(ctx, folder, &run));
+    status = psi_run_data(ctx, run, data_path, NULL, &data);
+    if (status == PSI_EMISSING && !data_path) {
+        snprintf(why, sizeof why, "%s", psi_error(ctx)->message);
+        how.no_data = why;
+        status = PSI_OK;
+    }
+    TRY(status);
+    if (data) TRY(psi_run_attach(ctx, run, data));
+    TRY(psi_report_write(ctx, run, data, page, &how, result));
+done:
+    psi_trajectories_free(ctx, data);
+    psi_run_free(ctx, run);
+    return status;
 }
 
 // ---- made-up ones -------------------------------------------------------------------------------
@@ -123,6 +144,20 @@ static void write_model(psi_ctx *ctx, const char *path, const test_run_spec *spe
     base_free(ctx, w);
 }
 
+static void write_certificate(psi_ctx *ctx, const char *path, const test_run_spec *spec)
+{
+    const psi_shape shape = {2, {spec->n_latent, spec->n_actions}};
+    double *zeros;
+    assert_ok(ctx, base_alloc_zero(ctx, spec->n_latent * spec->n_actions, sizeof *zeros, &zeros));
+    const psi_array arrays[] = {{"visits", PSI_INT64, shape, zeros},
+                                {"reward_error", PSI_FLOAT64, shape, zeros},
+                                {"reward_doubt", PSI_FLOAT64, shape, zeros},
+                                {"sf_error", PSI_FLOAT64, shape, zeros},
+                                {"sf_doubt", PSI_FLOAT64, shape, zeros}};
+    assert_ok(ctx, psi_arrays_save(ctx, path, arrays, 5));
+    base_free(ctx, zeros);
+}
+
 static void write_labels(psi_ctx *ctx, const char *folder, const made_up *run)
 {
     const size_t n = run->n_observations;
@@ -168,10 +203,10 @@ static void write_manifest(psi_ctx *ctx, const char *folder, const char *data_pa
         "n_actions", (json_int_t)data->n_actions, "options", "approximator", "auto", "gamma", 0.5,
         "result", "latent_states", (json_int_t)spec->n_latent, "has_terminal", 0, "approximator",
         spec->approximator ? spec->approximator : "table", "converged", 1, "stable", 1,
-        "matching_condition", 0, "hot", 0, "gamma", 0.5, "epsilon_reward", 0.5, "epsilon_sf", 0.5,
-        "gap", 0.7, "representation_accuracy", "certificate", "epsilon_reward", 0.5, "epsilon_sf",
-        0.5, "judged", 100, "violating", 0, "unseen_pairs", 0, "worst_reward_error", 0.0,
-        "worst_sf_error", 0.0, "mergeable", 0);
+        "matching_condition", 0, "lack_of_fit", 0, "gamma", 0.5, "epsilon_reward", 0.5,
+        "epsilon_sf", 0.5, "gap", 0.7, "representation_accuracy", "certificate", "epsilon_reward",
+        0.5, "epsilon_sf", 0.5, "judged", 100, "violating", 0, "unseen_pairs", 0,
+        "worst_reward_error", 0.0, "worst_sf_error", 0.0, "mergeable", 0);
     assert_non_null(manifest);
     assert_ok(ctx, base_json_save(ctx, test_path(folder, "manifest.json"), manifest));
     json_decref(manifest);
@@ -194,6 +229,7 @@ void test_made_up_run(psi_ctx *ctx, const char *folder, const test_run_spec *spe
     write_data(ctx, data_path, &run);
     assert_ok(ctx, psi_trajectories_read(ctx, data_path, NULL, &data));
     write_model(ctx, test_path(run_folder, "latent.npz"), spec);
+    write_certificate(ctx, test_path(run_folder, "certificate.npz"), spec);
     write_labels(ctx, run_folder, &run);
     write_manifest(ctx, run_folder, data_path, spec, data);
     psi_trajectories_free(ctx, data);

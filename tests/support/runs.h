@@ -8,6 +8,11 @@
 void test_cluster_run(psi_ctx *ctx, const char *folder, const char *task, uint64_t episodes,
                       const char *const *options, const psi_cluster_options *how);
 
+// The page of a run folder, as the command makes it: data are read from data_path (NULL: where the
+// run says, if they are there).
+psi_status test_report(psi_ctx *ctx, const char *folder, const char *data_path, const char *page,
+                       psi_report_options how, psi_report_result *result);
+
 typedef struct test_run_spec {
     size_t n_latent, n_actions, episodes, length;
     psi_dtype dtype;

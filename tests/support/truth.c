@@ -1,7 +1,8 @@
 #include "support/truth.h"
 
 #include "base/context.h"
-#include "cluster/folder.h"
+#include "cluster/approximator.h"
+#include "cluster/known.h"
 #include "cluster/run.h"
 
 #include <math.h>
@@ -57,12 +58,17 @@ psi_status test_truth_accuracy(psi_ctx *ctx, const psi_trajectories *data, const
 {
     psi_status status = PSI_OK;
     int32_t *labels = NULL;
+    psi_predictor *predictor = NULL;
     size_t right = 0;
     TRY(base_alloc(ctx, data->n_observations, sizeof *labels, &labels));
-    TRY(psi_clustering_assign(ctx, net, data->observations, labels));
+    // nothing was seen: no observation is unlike it
+    const psi_run alone = {.representation = (psi_net *)net, .n_latent = psi_net_n_outputs(net)};
+    TRY(psi_predictor_new(ctx, &alone, &predictor));
+    TRY(psi_predict(ctx, predictor, data->observations, 0.0, labels, NULL));
     for (size_t i = 0; i < data->n_observations; i++) right += labels[i] == data->latent_states[i];
     *accuracy = (double)right / (double)data->n_observations;
 done:
+    psi_predictor_free(ctx, predictor);
     base_free(ctx, labels);
     return status;
 }
@@ -89,42 +95,61 @@ done:
     return status;
 }
 
+// What clustering would have found.
+static psi_status make_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *net, psi_run **out)
+{
+    psi_status status = PSI_OK;
+    psi_run *run = NULL;
+    psi_paths paths;
+    TRY(base_alloc_zero(ctx, 1, sizeof *run, &run));
+    *run = (psi_run){.n_episodes = data->n_episodes,
+                     .n_transitions = data->n_transitions,
+                     .n_observations = data->n_observations,
+                     .n_actions = data->n_actions,
+                     .options = psi_cluster_defaults(),
+                     .n_latent = count_states(data),
+                     .has_terminal = true,
+                     .representation = net,
+                     .approximator = cluster_kind_of(psi_net_spec_of(net)->kind),
+                     .verdict = PSI_VERDICT_NOT_ASKED,
+                     .gamma = 0.5,
+                     .epsilon_reward = 0.5,
+                     .epsilon_sf = 0.5,
+                     .converged = true,
+                     .has_trunk = true};
+    net = NULL;
+    TRY(psi_fingerprint_of(ctx, data, &run->fingerprint));
+    TRY(test_truth_accuracy(ctx, data, run->representation, &run->accuracy));
+    TRY(base_alloc(ctx, data->n_observations, sizeof *run->labels, &run->labels));
+    memcpy(run->labels, data->latent_states, data->n_observations * sizeof *run->labels);
+    TRY(latent_model(ctx, data, &paths, &run->model));
+    TRY(psi_certify(ctx, run->model, 0.5, &paths, 0.5, 0.5, &run->certificate));
+    TRY(cluster_known_find(ctx, data, run, &run->known));
+    *out = run;
+    run = NULL;
+done:
+    psi_net_free(ctx, net);
+    psi_run_free(ctx, run);
+    return status;
+}
+
 psi_status test_truth_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *net,
                           const char *folder)
 {
     psi_status status = PSI_OK;
-    psi_clustering *found = NULL;
     psi_run *run = NULL;
+    psi_run_folder *to = NULL;
     char *trunk = NULL;
-    psi_paths paths;
-    const psi_cluster_options options = psi_cluster_defaults();
-    TRY(base_alloc_zero(ctx, 1, sizeof *found, &found));
-    found->representation = net;
-    net = NULL;
-    found->n_observations = data->n_observations;
-    found->n_latent = count_states(data);
-    found->has_terminal = true;
-    found->approximator = psi_net_kind_name(psi_net_spec_of(found->representation)->kind);
-    found->gamma = 0.5;
-    found->epsilon_reward = found->epsilon_sf = 0.5;
-    found->converged = found->stable = true;
-    TRY(test_truth_accuracy(ctx, data, found->representation, &found->accuracy));
-    TRY(base_alloc(ctx, data->n_observations, sizeof *found->labels, &found->labels));
-    memcpy(found->labels, data->latent_states, data->n_observations * sizeof *found->labels);
-    TRY(latent_model(ctx, data, &paths, &found->model));
-    TRY(psi_certify(ctx, found->model, 0.5, &paths, 0.5, 0.5, &found->certificate));
-    TRY(psi_run_new(ctx, folder, true, &run));
-    TRY(cluster_folder_begin(run));
+    TRY(make_run(ctx, data, net, &run));
+    TRY(psi_run_folder_open(ctx, folder, PSI_FOLDER_REPLACE, &to));
+    TRY(cluster_folder_begin(to));
     // a clustering keeps its trunk there while it works; here it is the network itself
-    TRY(cluster_folder_result(run, "trunk.safetensors", &trunk));
-    TRY(psi_net_save(ctx, found->representation, trunk));
-    psi_run *whole = run;
-    run = NULL;
-    TRY(psi_run_commit(whole, "the truth", data, &options, found));
+    TRY(cluster_folder_result(to, "trunk.safetensors", &trunk));
+    TRY(psi_net_save(ctx, run->representation, trunk));
+    TRY(cluster_run_save(to, run));
 done:
     base_free(ctx, trunk);
-    psi_run_discard(run);
-    psi_net_free(ctx, net);
-    psi_clustering_free(ctx, found);
+    cluster_folder_suspend(to);
+    psi_run_free(ctx, run);
     return status;
 }

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
         defaults.representation_steps = 1; // comes after the partition and is not asked about
         const double started = base_seconds();
         psi_trajectories *data = NULL;
-        psi_clustering *found = NULL;
+        psi_run *found = NULL;
         psi_purity purity = {0};
         psi_status status = block_mdp_collect(ctx, &options, &data);
         if (status == PSI_OK) status = psi_cluster(ctx, data, &defaults, &found);
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
                 100.0 * found->doubtful, 100.0 * found->past, base_seconds() - started);
         }
         fflush(stdout);
-        psi_clustering_free(ctx, found);
+        psi_run_free(ctx, found);
         psi_trajectories_free(ctx, data);
     }
     psi_ctx_free(ctx);

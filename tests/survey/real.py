@@ -4,7 +4,7 @@
     real.py make FOLDER [--only NAME,...] [--seed S]     write the data sets, with their truth
     real.py run FOLDER --psifold PATH [--json OUT]       cluster each and compare
     real.py quick --psifold PATH                         three small ones, for every change
-    real.py compare OUT OUT                              what two versions said of the same data
+    real.py compare OUT OUT                              what two versions found in the same data
 
 Every data set is NAME-v0 (written by the minari package), NAME.npz (the same as plain arrays),
 NAME.truth.npy (the block of every observation, episode after episode, L + 1 each) and NAME.json.

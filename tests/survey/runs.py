@@ -14,7 +14,7 @@ from truth import misplaced
 
 SURE_AND_RIGHT = "exact & certain"
 UNSURE_AND_RIGHT = "exact, not certain"
-UNSURE_AND_WRONG = "wrong and said so"
+UNSURE_AND_WRONG = "wrong, not certain"
 SURE_AND_WRONG = "WRONG AND CERTAIN"
 ERROR, TIME_OUT = "error", "time-out"
 HEAD = ["task", "true K", "found K", "share wrong", "verdict", "CPU s", "pairs under 5 visits"]
@@ -58,7 +58,7 @@ def is_sure(answer):
     nothing is hidden and nothing could be merged."""
     if "verdict" in answer:
         return answer["verdict"] == "certain"
-    return bool(answer["stable"] and not answer["hot"] and answer["certificate"]["mergeable"] == 0)
+    return bool(answer["stable"] and not answer["lack_of_fit"] and answer["certificate"]["mergeable"] == 0)
 
 
 def cluster(folder, name, psifold, limit):
@@ -77,12 +77,12 @@ def cluster(folder, name, psifold, limit):
         if code is None:
             return row | {"class": TIME_OUT}
         if code != 0:
-            return row | {"class": ERROR, "said": (err.strip().splitlines() or [f"exit code {code}"])[-1]}
+            return row | {"class": ERROR, "message": (err.strip().splitlines() or [f"exit code {code}"])[-1]}
         answer = json.loads(out)
         labels = np.load(run / "clusters.npy")
     sure = is_sure(answer)
     row |= {"found": answer["latent_states"], "sure": sure, "verdict": answer.get("verdict")}
-    row |= {key: answer.get(key) for key in ("stable", "hot", "approximator")}
+    row |= {key: answer.get(key) for key in ("stable", "lack_of_fit", "approximator")}
     if row["true"] is None:
         return row | {"class": "truth unknown, " + ("certain" if sure else "not certain")}
     truth = np.load(folder / f"{name}.truth.npy")
@@ -98,8 +98,8 @@ def cells(row):
     share = "" if row.get("misplaced") is None else f"{100 * row['misplaced'] / row['observations']:.2f} %"
     few = "" if row["pairs"] is None else f"{row['pairs_under_5']} of {row['pairs']}"
     known = ["" if row.get(key) is None else str(row[key]) for key in ("true", "found")]
-    said = row["class"] + (f": {row['said']}" if "said" in row else "")
-    return [name, *known, share, said, f"{row['cpu_seconds']:.1f}", few]
+    verdict = row["class"] + (f": {row['message']}" if "message" in row else "")
+    return [name, *known, share, verdict, f"{row['cpu_seconds']:.1f}", few]
 
 
 def line(words):

@@ -22,7 +22,7 @@ class ToyText:
         self.first = [self.named(int(s)) for s in np.flatnonzero(self.env.initial_state_distrib)]
 
     def named(self, s, armed=None):
-        """A fickle passenger's mind is made up at the start, and hidden from the observation."""
+        """A fickle passenger decides at the start, which the observation does not show."""
         return (s, bool(armed)) if self.fickle else s
 
     def begin(self, rng):

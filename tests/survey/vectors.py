@@ -8,7 +8,7 @@ that says how the instance was made and how well its data tell its states apart.
 them with default options, and fails if an answer is wrong and was given as certain. Instances 0 to 99
 are for development; 1000 and above are to be looked at when nothing is changed any more.
 
-No answer is right where two states look the same (family hidden), and "wrong, said so" is what is
+No answer is right where two states look the same (family hidden), and "wrong, not certain" is what is
 wanted there; where every reward is the same and nothing ends (constant), so is one state, or an error
 with a sentence that says it.
 """
@@ -32,7 +32,7 @@ from scipy.optimize import linear_sum_assignment
 
 MISPLACED = 1e-4  # of all observations: looks may be nine standard deviations apart
 MEMORY = 100.0  # nats that must speak against a Markov task where two states look the same
-CLASSES = ("exact, certain", "exact, not certain", "wrong, said so", "WRONG AND CERTAIN", "error",
+CLASSES = ("exact, certain", "exact, not certain", "wrong, not certain", "WRONG AND CERTAIN", "error",
            "time-out")
 
 
@@ -167,13 +167,14 @@ def misplaced(found, truth):
 def is_certain(answer):
     if "verdict" in answer:
         return answer["verdict"] == "certain"
-    return answer["stable"] and not answer["hot"] and answer["certificate"]["mergeable"] == 0
+    return answer["stable"] and not answer["lack_of_fit"] and answer["certificate"]["mergeable"] == 0
 
 
 def judged(path, psifold, limit):
     facts = json.loads(path.with_suffix(".json").read_text())
     row = {key: facts[key] for key in ("number", "family", "latent_states", "weakest_pair_nats",
                                        "markov", "dimensions", "actions", "transitions")}
+    row["decided"] = facts.get("decided", True)  # whether data like these could tell what is true
     with tempfile.TemporaryDirectory(prefix="psifold-survey-") as folder:
         run = pathlib.Path(folder) / "run"
         code, seconds, out, complaint = timed(
@@ -190,12 +191,16 @@ def judged(path, psifold, limit):
     wrong, certain = misplaced(found, truth), is_certain(answer)
     n_found = answer["latent_states"]
     exact = facts["markov"] and n_found == facts["latent_states"] and wrong <= MISPLACED * len(truth)
-    kind = CLASSES[(0 if certain else 1) if exact else (3 if certain else 2)]
+    right = exact and (row["decided"] or not certain)
+    kind = CLASSES[(0 if certain else 1) if right else (3 if certain else 2)]
     return {**row, "class": kind, "found": n_found, "misplaced": wrong,
             "ignored": int((found < 0).sum()), "verdict": answer.get("verdict")}
 
 
-def run(folder, psifold, out, limit, only, first, last, keep, jobs):
+def run(chosen):
+    """Clusters what add_runner's options say, prints the tables, and returns whether any answer was wrong
+    and certain."""
+    out, jobs, only, keep = chosen.json, chosen.jobs, chosen.only, chosen.keep
     rows = json.loads(out.read_text()) if keep and out and out.exists() else []
     known = {row["number"] for row in rows}
     print("| instance | true | found | misplaced | weakest pair, nats | CPU s | |")
@@ -203,12 +208,12 @@ def run(folder, psifold, out, limit, only, first, last, keep, jobs):
     for row in rows:
         print_row(row)
     wanted = []
-    for path in sorted(folder.glob("[0-9]*-*.npz")):
+    for path in sorted(chosen.folder.glob("[0-9]*-*.npz")):
         number, family = path.stem.split("-", 1)
-        if first <= int(number) < last and int(number) not in known and only in (None, family):
+        if chosen.first <= int(number) < chosen.last and int(number) not in known and only in (None, family):
             wanted.append(path)
     with ThreadPoolExecutor(jobs) as pool:
-        for done in as_completed([pool.submit(judged, path, psifold, limit) for path in wanted]):
+        for done in as_completed([pool.submit(judged, path, chosen.psifold, chosen.limit) for path in wanted]):
             rows.append(done.result())
             print_row(rows[-1])
             if out:
@@ -224,22 +229,35 @@ def save(out, rows):
 
 
 def print_row(row):
-    true = row["latent_states"] if row["markov"] else f"{row['latent_states']}, not Markov"
-    said = row["class"] + (": " + row["message"].splitlines()[-1] if "message" in row else "")
+    true = str(row["latent_states"])
+    true += ", not Markov" if not row["markov"] else "" if row["decided"] else ", untold"
+    verdict = row["class"] + (": " + row["message"].splitlines()[-1] if "message" in row else "")
     print(f"| {row['number']} {row['family']} | {true} | {row.get('found', '')} | "
           f"{row.get('misplaced', '')} | {whole(row['weakest_pair_nats'])} | "
-          f"{row['cpu_seconds']:.0f} | {said} |", flush=True)
+          f"{row['cpu_seconds']:.0f} | {verdict} |", flush=True)
 
 
 def print_totals(rows):
     print("\n| family | " + " | ".join(CLASSES) + " | CPU s |")
     print("|---" * (len(CLASSES) + 2) + "|")
-    families = [family for family in FAMILIES if any(row["family"] == family for row in rows)]
-    for family in [*families, None]:
+    for family in [*dict.fromkeys(row["family"] for row in sorted(rows, key=lambda row: row["number"])), None]:
         own = [row for row in rows if family in (None, row["family"])]
         counts = [sum(row["class"] == kind for row in own) for kind in CLASSES]
         print(f"| {family or 'all'} | " + " | ".join(map(str, counts))
               + f" | {sum(row['cpu_seconds'] for row in own):.0f} |")
+
+
+def add_runner(commands, families):
+    runner = commands.add_parser("run", help="cluster the instances in a folder and judge the answers")
+    runner.add_argument("folder", type=pathlib.Path)
+    runner.add_argument("--psifold", required=True, help="the command")
+    runner.add_argument("--json", type=pathlib.Path, help="where results go, one by one")
+    runner.add_argument("--limit", type=float, default=400, help="CPU seconds for one instance [400]")
+    runner.add_argument("--only", choices=families, help="this family only")
+    runner.add_argument("--first", type=int, default=0, help="from this instance on")
+    runner.add_argument("--last", type=int, default=10**9, help="to the one before this")
+    runner.add_argument("--keep", action="store_true", help="go on with the results in --json")
+    runner.add_argument("--jobs", type=int, default=1, help="so many at a time, on one thread each [1]")
 
 
 def main():
@@ -249,22 +267,12 @@ def main():
     maker.add_argument("folder", type=pathlib.Path)
     maker.add_argument("first", type=int, metavar="FROM")
     maker.add_argument("last", type=int, metavar="TO")
-    runner = commands.add_parser("run", help="cluster the instances in a folder and judge the answers")
-    runner.add_argument("folder", type=pathlib.Path)
-    runner.add_argument("--psifold", required=True, help="the command")
-    runner.add_argument("--json", type=pathlib.Path, help="where results go, one by one")
-    runner.add_argument("--limit", type=float, default=400, help="CPU seconds for one instance [400]")
-    runner.add_argument("--only", choices=FAMILIES, help="this family only")
-    runner.add_argument("--first", type=int, default=0, help="from this instance on")
-    runner.add_argument("--last", type=int, default=10**9, help="to the one before this")
-    runner.add_argument("--keep", action="store_true", help="go on with the results in --json")
-    runner.add_argument("--jobs", type=int, default=1, help="so many at a time, on one thread each [1]")
+    add_runner(commands, FAMILIES)
     chosen = parser.parse_args()
     if chosen.command == "make":
         make(chosen.folder, chosen.first, chosen.last)
         return 0
-    return int(run(chosen.folder, chosen.psifold, chosen.json, chosen.limit, chosen.only,
-                   chosen.first, chosen.last, chosen.keep, chosen.jobs))
+    return int(run(chosen))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ const PLAY = 350; // milliseconds a step
 function surprises(episode, allowed) {
   const found = [];
   episode.actions.forEach((_, t) => {
-    const said = episode.one[t];
-    const wrong = said !== null && Math.abs(said - episode.rewards[t]) > allowed;
+    const predicted = episode.one[t];
+    const wrong = predicted !== null && Math.abs(predicted - episode.rewards[t]) > allowed;
     const elsewhere = episode.p[t] !== null && episode.p[t] < IMPROBABLE;
     if (wrong || elsewhere) found.push({ t, wrong, elsewhere });
   });

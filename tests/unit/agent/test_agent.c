@@ -214,7 +214,8 @@ static void test_evaluation_leaves_no_trace(void **state)
 
 enum { TOGETHER = 5 };
 
-// Agents that share an eye do what each does alone, whoever else is there and wherever they begin.
+// Agents that share an encoder do what each does alone, whoever else is there and wherever they
+// begin.
 static void play_together(psi_ctx *ctx, const psi_task *task, psi_agent_options options,
                           size_t episodes)
 {
@@ -290,7 +291,7 @@ static psi_status stop_at_third(void *user, size_t agent)
 }
 
 // One that diverges leaves, the others play on; who looks at something else cannot join.
-static void test_company(void **state)
+static void test_batch(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
@@ -311,7 +312,7 @@ static void test_company(void **state)
     assert_ok(ctx, psi_agent_new(ctx, &task, &options, &agents[0]));
     psi_agent *strangers[] = {agents[1], other};
     assert_status(ctx, psi_agents_play(ctx, strangers, 2, 9, NULL, NULL, NULL), PSI_EUSAGE);
-    test_assert_error_says(ctx, "same network");
+    test_assert_error_says(ctx, "share one network");
     assert_int_equal(psi_agents_play(ctx, agents, 2, 9, stop_at_third, &ended, each),
                      PSI_ECANCELLED);
     assert_ok(ctx, psi_agents_play(ctx, agents, 2, 30, NULL, NULL, each));
@@ -562,7 +563,7 @@ int main(void)
         cmocka_unit_test(test_evaluation_leaves_no_trace),
         cmocka_unit_test(test_together_as_alone),
         cmocka_unit_test(test_together_before_images),
-        cmocka_unit_test(test_company),
+        cmocka_unit_test(test_batch),
         cmocka_unit_test(test_targets_follow),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_nonsense_is_refused),

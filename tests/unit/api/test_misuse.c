@@ -33,8 +33,8 @@ static int try_one(const misuse_case *one)
         alarm(20); // nor does it go on for ever
         if (psi_ctx_new(&(psi_options){.threads = 1}, &ctx) != PSI_OK) _exit(10);
         const psi_status status = one->call(ctx);
-        const bool said = psi_error(ctx)->message[0] != '\0';
-        _exit(status == PSI_OK ? 11 : status == PSI_EINTERNAL ? 12 : said ? 0 : 13);
+        const bool explained = psi_error(ctx)->message[0] != '\0';
+        _exit(status == PSI_OK ? 11 : status == PSI_EINTERNAL ? 12 : explained ? 0 : 13);
     }
     int result;
     assert_int_equal(waitpid(child, &result, 0), child);
@@ -71,13 +71,15 @@ CASE(curve_load, psi_agent_episode *e; size_t n; return psi_curve_load_csv(ctx, 
 CASE(curve_save, return psi_curve_save_csv(ctx, NULL, 0, NULL);)
 CASE(agent_kind, psi_agent_kind kind; return psi_agent_kind_from_name(ctx, NULL, &kind);)
 CASE(paper, psi_cluster_options how; return psi_cluster_paper(ctx, NULL, &how);)
-CASE(run_new, psi_run *run; return psi_run_new(ctx, NULL, false, &run);)
-CASE(run_resume, psi_run *run; return psi_run_resume(ctx, NULL, &run);)
+CASE(run_folder, psi_run_folder *folder;
+     return psi_run_folder_open(ctx, NULL, PSI_FOLDER_NEW, &folder);)
 CASE(run_check_files, size_t n; return psi_run_check_files(ctx, NULL, &n);)
 CASE(run_check, return psi_run_check(ctx, NULL);)
-CASE(run_load, psi_run_result *run; return psi_run_load(ctx, NULL, &run);)
-CASE(run_labels, int32_t *labels; return psi_run_labels(ctx, NULL, 1, 1, &labels);)
-CASE(run_steps, psi_cluster_step *s; size_t n; return psi_run_steps(ctx, NULL, &n, &s);)
+CASE(run_load, psi_run *run; return psi_run_load(ctx, NULL, &run);)
+CASE(run_so_far, psi_run *run; return psi_run_load_so_far(ctx, NULL, &run);)
+CASE(run_labels, int32_t *labels; return psi_run_labels(ctx, &(psi_run){0}, 1, &labels);)
+CASE(run_model, psi_mdp *model; return psi_run_model(ctx, &(psi_run){0}, 1, &model);)
+CASE(run_data, psi_trajectories *data; return psi_run_data(ctx, &(psi_run){0}, NULL, NULL, &data);)
 CASE(read_path, psi_trajectories *data; return psi_trajectories_read(ctx, NULL, NULL, &data);)
 CASE(arrays_save, return psi_arrays_save(ctx, NULL, NULL, 0);)
 CASE(array_load, psi_shape shape; void *data;
@@ -88,7 +90,7 @@ CASE(model_read, psi_model *model; return psi_model_read(ctx, NULL, &model);)
 CASE(net_kind, psi_net_kind kind; return psi_net_kind_from_name(ctx, NULL, &kind);)
 CASE(net_load, psi_net *net; return psi_net_load(ctx, NULL, &net);)
 CASE(report, const psi_report_options how = psi_report_defaults();
-     return psi_report_write(ctx, NULL, NULL, &how, NULL);)
+     return psi_report_write(ctx, &(psi_run){0}, NULL, NULL, &how, NULL);)
 CASE(writer, const psi_episode_spec spec = {.observation_dtype = PSI_UINT8, .n_actions = 2};
      psi_writer * writer; return psi_writer_open(ctx, NULL, &spec, false, &writer);)
 
@@ -100,13 +102,14 @@ static void no_path_and_no_name(void **state)
         {"psi_curve_save_csv", curve_save},
         {"psi_agent_kind_from_name", agent_kind},
         {"psi_cluster_paper", paper},
-        {"psi_run_new", run_new},
-        {"psi_run_resume", run_resume},
+        {"psi_run_folder_open", run_folder},
         {"psi_run_check_files", run_check_files},
         {"psi_run_check", run_check},
         {"psi_run_load", run_load},
         {"psi_run_labels", run_labels},
-        {"psi_run_steps", run_steps},
+        {"psi_run_load_so_far", run_so_far},
+        {"psi_run_model", run_model},
+        {"psi_run_data", run_data},
         {"psi_trajectories_read", read_path},
         {"psi_arrays_save", arrays_save},
         {"psi_array_load", array_load},
@@ -151,23 +154,23 @@ CASE(net_kind_99, psi_net *net;
 CASE(cnn_of_a_vector, psi_net *net;
      psi_net_spec spec = psi_net_defaults(PSI_NET_CNN, &(psi_shape){1, {2}}, PSI_FLOAT32, 1, 2);
      return psi_net_new(ctx, &spec, 0, &net);)
-CASE(gamma_2, psi_cluster_options how = psi_cluster_defaults(); psi_clustering * found;
-     how.gamma = 2; return psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);)
-CASE(gamma_nan, psi_cluster_options how = psi_cluster_defaults(); psi_clustering * found;
+CASE(gamma_2, psi_cluster_options how = psi_cluster_defaults(); psi_run * found; how.gamma = 2;
+     return psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);)
+CASE(gamma_nan, psi_cluster_options how = psi_cluster_defaults(); psi_run * found;
      how.gamma = (double)NAN; return psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);)
 CASE(forest_that_loops, psi_grouping *g; const int32_t left[] = {0}; const int32_t right[] = {0};
-     const uint32_t family[] = {0, 1}; const psi_forest forest = {1, left, right, false};
+     const uint32_t family[] = {0, 1}; const psi_forest forest = {1, left, right, false, 0.0};
      const psi_draws draws = {.n_families = 1, .family = family};
      return psi_group(ctx, &forest, &draws, 10, &g);)
 CASE(draw_of_no_node, psi_grouping *g; const int32_t leaf[] = {-1}; const uint32_t node[] = {5};
      const uint32_t outcome[] = {0}; const uint32_t family[] = {0, 1};
-     const psi_forest forest = {1, leaf, leaf, false};
+     const psi_forest forest = {1, leaf, leaf, false, 0.0};
      const psi_draws draws =
          {.n = 1, .node = node, .outcome = outcome, .n_families = 1, .family = family};
      return psi_group(ctx, &forest, &draws, 10, &g);)
 CASE(draw_of_no_outcome, psi_grouping *g; const int32_t leaf[] = {-1}; const uint32_t node[] = {0};
      const uint32_t outcome[] = {9}; const uint32_t family[] = {0, 1};
-     const psi_forest forest = {1, leaf, leaf, false};
+     const psi_forest forest = {1, leaf, leaf, false, 0.0};
      const psi_draws draws =
          {.n = 1, .node = node, .outcome = outcome, .n_families = 1, .family = family};
      return psi_group(ctx, &forest, &draws, 10, &g);)
@@ -202,12 +205,11 @@ static psi_status free_nothing(psi_ctx *ctx)
 {
     psi_agent_free(ctx, NULL);
     psi_certificate_free(ctx, NULL);
-    psi_clustering_free(ctx, NULL);
+    psi_run_free(ctx, NULL);
     psi_cover_free(ctx, NULL);
-    psi_run_suspend(NULL);
-    psi_run_discard(NULL);
-    psi_run_result_free(ctx, NULL);
-    psi_run_steps_free(ctx, NULL);
+    psi_run_folder_close(NULL);
+    psi_predictor_free(ctx, NULL);
+    psi_run_errors_free(ctx, NULL);
     psi_observations_free(ctx, NULL);
     psi_trajectories_free(ctx, NULL);
     psi_summary_free(ctx, NULL);

@@ -1,5 +1,6 @@
 // Data that nobody would call a good data set: a sentence or a sensible answer, with tables and
 // with networks, in bounded time and memory.
+#include "support/collect.h"
 #include "support/support.h"
 
 #include "base/context.h"
@@ -72,7 +73,6 @@ static psi_cluster_options quick(psi_approximator approximator)
     options.trunk_steps = options.representation_steps = 200;
     options.head_steps = 100;
     options.hidden = 30; // not a multiple of four
-    options.max_rounds = 2;
     options.max_refinements = 8;
     return options;
 }
@@ -84,23 +84,16 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data, psi_cluste
                           size_t *n_latent)
 {
     psi_status status = PSI_OK;
-    psi_clustering *found = NULL;
-    psi_run_result *read = NULL;
+    psi_run *found = NULL, *read = NULL;
     char *folder = test_folder();
     const char *path = test_path(folder, "run");
     *n_latent = 0;
-    TRY(psi_run_new(ctx, path, false, &options.run));
-    status = psi_cluster(ctx, data, &options, &found);
-    if (status != PSI_OK) {
-        psi_run_discard(options.run);
-        goto done;
-    }
-    TRY(psi_run_commit(options.run, NULL, data, &options, found));
+    TRY(test_cluster_into(ctx, path, PSI_FOLDER_NEW, data, &options, &found));
     TRY(psi_run_load(ctx, path, &read));
     *n_latent = read->n_latent;
 done:
-    psi_run_result_free(ctx, read);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, read);
+    psi_run_free(ctx, found);
     test_folder_free(folder);
     return status;
 }

@@ -1,5 +1,5 @@
-// The whole method on tables, on data that cannot be clustered, and into a run folder and back.
-// tests/learn has the same with networks that are trained to the end.
+// The whole method on tables, and on data that cannot be clustered. tests/learn has the same with
+// networks that are trained to the end.
 #include "support/collect.h"
 #include "support/support.h"
 
@@ -15,14 +15,14 @@ static void column_world_as_a_table_is_exact(void **state)
     psi_ctx *ctx = test_ctx(1);
     psi_trajectories *data = test_collect(ctx, "column-world", 500, 1, NULL);
     const psi_cluster_options options = psi_cluster_defaults();
-    psi_clustering *found;
+    psi_run *found;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    assert_string_equal(found->approximator, "table");
+    assert_int_equal(found->approximator, PSI_APPROXIMATOR_TABLE);
     test_assert_exact(ctx, data, found);
     static const size_t counts[] = {3, 4, 4}; // c_0 is {terminal, rest}: 2, 3, 4, 4
     assert_int_equal(found->n_steps, 3);
     for (size_t i = 0; i < 3; i++) assert_int_equal(found->steps[i].clusters, counts[i]);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
 }
@@ -38,14 +38,14 @@ static void a_lock_as_a_table_refines_as_it_should(void **state)
     for (int split = 0; split < 2; split++) {
         psi_cluster_options options = psi_cluster_defaults();
         options.split = split;
-        psi_clustering *found;
+        psi_run *found;
         assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
         test_assert_exact(ctx, data, found);
         assert_int_equal(found->n_latent, 25);
         for (size_t i = 1; i < found->n_steps; i++) {
             assert_true(found->steps[i].clusters >= found->steps[i - 1].clusters);
         }
-        psi_clustering_free(ctx, found);
+        psi_run_free(ctx, found);
     }
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
@@ -60,10 +60,10 @@ static void one_refinement_says_what_successor_features_may_differ_by(void **sta
     psi_cluster_options options = psi_cluster_defaults();
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     options.approximator = PSI_APPROXIMATOR_TABLE;
-    options.max_refinements = options.max_rounds = 1;
+    options.max_refinements = 1;
     options.epsilon_reward = 0.4;
     for (int given = 0; given < 2; given++) {
-        psi_clustering *found;
+        psi_run *found;
         options.epsilon_sf = given ? 0.125 : 0.0;
         assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
         assert_int_equal(found->n_steps, 1);
@@ -75,7 +75,7 @@ static void one_refinement_says_what_successor_features_may_differ_by(void **sta
             assert_true(found->epsilon_sf == fmin(0.75 * found->gap, 0.5));
             assert_true(found->epsilon_sf != 0.4);
         }
-        psi_clustering_free(ctx, found);
+        psi_run_free(ctx, found);
     }
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
@@ -91,45 +91,12 @@ static void the_same_seed_gives_the_same_labels(void **state)
     options.trunk_steps = 40;
     options.head_steps = 20;
     options.representation_steps = 50;
-    options.max_rounds = 1;
-    psi_clustering *found[2];
+    psi_run *found[2];
     for (int i = 0; i < 2; i++) assert_ok(ctx, psi_cluster(ctx, data, &options, &found[i]));
     assert_int_equal(found[0]->n_latent, found[1]->n_latent);
     assert_memory_equal(found[0]->labels, found[1]->labels, data->n_observations * sizeof(int32_t));
     assert_true(found[0]->accuracy == found[1]->accuracy);
-    for (int i = 0; i < 2; i++) psi_clustering_free(ctx, found[i]);
-    psi_trajectories_free(ctx, data);
-    psi_ctx_free(ctx);
-}
-
-// Refinements that look at a third of the episodes find what those that look at all of them find;
-// the last of each round looks at all, and nobody is left out in the end.
-static void a_subset_is_enough_to_refine(void **state)
-{
-    (void)state;
-    psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = test_collect(ctx, "point-column-world", 600, 5, NULL);
-    psi_cluster_options options = psi_cluster_defaults();
-    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
-    options.hidden = 128;
-    options.trunk_steps = 600;
-    options.representation_steps = 50;
-    options.subset = data->n_transitions / 3 + 1;
-    psi_clustering *found;
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    test_assert_exact(ctx, data, found);
-    size_t whole = 0, part = 0;
-    const size_t all = found->steps[found->n_steps - 1].looked_at;
-    assert_in_range(all, data->n_transitions, data->n_observations);
-    for (size_t i = 0; i < found->n_steps; i++) {
-        const psi_cluster_step *step = &found->steps[i];
-        whole += step->looked_at == all;
-        part += 2 * step->looked_at < all;
-        assert_true(step->ignored >= 0.0 && step->ignored < 0.1);
-    }
-    assert_int_equal(whole, found->rounds);
-    assert_int_equal(whole + part, found->n_steps);
-    psi_clustering_free(ctx, found);
+    for (int i = 0; i < 2; i++) psi_run_free(ctx, found[i]);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
 }
@@ -140,29 +107,31 @@ static void heads_alone_are_a_representation(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = test_collect(ctx, "point-column-world", 200, 5, NULL);
+    psi_trajectories *data = test_collect(
+        ctx, "combination-lock", 40, 5,
+        (const char *const[]){"digits-per-dial", "5", "goal", "4,4,*", "digits", "drawn", NULL});
     psi_cluster_options options = psi_cluster_defaults();
-    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
-    options.hidden = 256;
-    options.trunk_steps = 300;
-    options.head_steps = 200;
-    options.max_rounds = 1;
+    options.approximator = PSI_APPROXIMATOR_CNN;
+    options.trunk_steps = 500;
     options.fine_tune = false;
-    psi_clustering *found;
+    psi_run *found;
+    psi_predictor *predictor;
     int32_t *labels;
     size_t right = 0, kept = 0;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
     assert_non_null(found->representation);
     assert_true(found->accuracy > 0.95);
     assert_ok(ctx, base_alloc(ctx, data->n_observations, sizeof *labels, &labels));
-    assert_ok(ctx, psi_clustering_assign(ctx, found->representation, data->observations, labels));
+    assert_ok(ctx, psi_predictor_new(ctx, found, &predictor));
+    assert_ok(ctx, psi_predict(ctx, predictor, data->observations, 0.0, labels, NULL));
+    psi_predictor_free(ctx, predictor);
     for (size_t i = 0; i < data->n_observations; i++) {
         kept += found->labels[i] > 0;
         right += found->labels[i] > 0 && labels[i] == found->labels[i];
     }
     assert_true(kept > 1000 && 100 * right > 95 * kept);
     base_free(ctx, labels);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
 }
@@ -198,10 +167,10 @@ static void a_chain_with_one_action_counts_down(void **state)
     const double rewards[] = {0.0, 0.0, 0.0, 1.0};
     psi_trajectories *data = tiny(ctx, observations, rewards, 4, 50, true);
     const psi_cluster_options options = psi_cluster_defaults();
-    psi_clustering *found;
+    psi_run *found;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
     assert_int_equal(found->n_latent, 5); // every distance to the reward, and the end
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
 }
@@ -214,11 +183,11 @@ static void data_that_cannot_be_clustered_say_why(void **state)
     const double constant[] = {2.0, 2.0, 2.0, 2.0};
     psi_trajectories *data = tiny(ctx, observations, constant, 4, 20, false);
     psi_cluster_options options = psi_cluster_defaults();
-    psi_clustering *found;
+    psi_run *found;
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
     assert_int_equal(found->n_latent, 1);
     assert_int_equal(found->verdict, PSI_VERDICT_NOTHING_TO_PREDICT);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     options.method = PSI_METHOD_SUCCESSOR_FEATURES;
     assert_status(ctx, psi_cluster(ctx, data, &options, &found), PSI_EDATA);
     test_assert_error_says(ctx, "all 80 rewards are 2");
@@ -239,7 +208,7 @@ static void data_that_cannot_be_clustered_say_why(void **state)
     options = psi_cluster_defaults();
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
     assert_int_equal(found->n_latent, 1);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);
 }
@@ -247,9 +216,9 @@ static void data_that_cannot_be_clustered_say_why(void **state)
 static psi_status cluster_a_table(psi_ctx *ctx, void *argument)
 {
     const psi_cluster_options options = psi_cluster_defaults();
-    psi_clustering *found;
+    psi_run *found;
     const psi_status status = psi_cluster(ctx, argument, &options, &found);
-    psi_clustering_free(ctx, found);
+    psi_run_free(ctx, found);
     return status;
 }
 
@@ -265,75 +234,6 @@ static void every_allocation_may_fail(void **state)
     psi_ctx_free(ctx);
 }
 
-static void a_run_folder_goes_out_and_in(void **state)
-{
-    (void)state;
-    psi_ctx *ctx = test_ctx(1);
-    char *folder = test_folder();
-    const char *path = test_path(folder, "run");
-    psi_trajectories *data = test_collect(ctx, "point-column-world", 60, 5, NULL);
-    psi_run *run;
-    psi_clustering *found;
-    assert_ok(ctx, psi_run_new(ctx, path, false, &run));
-    psi_cluster_options options = psi_cluster_defaults();
-    options.method = PSI_METHOD_SUCCESSOR_FEATURES;
-    options.hidden = 64;
-    options.trunk_steps = options.head_steps = options.representation_steps = 40;
-    options.max_rounds = 1;
-    options.run = run;
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    assert_ok(ctx, psi_run_commit(run, "points", data, &options, found));
-    psi_run_result *read;
-    assert_ok(ctx, psi_run_load(ctx, path, &read));
-    assert_int_equal(read->n_latent, found->n_latent);
-    assert_int_equal(read->n_refinements, found->n_steps);
-    psi_fingerprint fingerprint;
-    assert_ok(ctx, psi_fingerprint_of(ctx, data, &fingerprint));
-    assert_string_equal(read->fingerprint.hex, fingerprint.hex);
-    assert_memory_equal(read->labels, found->labels, data->n_observations * sizeof(int32_t));
-    for (size_t row = 0; row <= read->n_latent * read->n_actions; row++) {
-        assert_int_equal(read->model->offsets[row], found->model->offsets[row]);
-    }
-    int32_t *labels;
-    assert_ok(ctx, psi_run_labels(ctx, path, 1, data->n_observations, &labels));
-    psi_array_free(ctx, labels);
-
-    // every refinement's heads say what it would call these observations, and its model fits them
-    const size_t n = data->n_observations;
-    int32_t *calls;
-    assert_true(read->has_heads);
-    assert_ok(ctx, base_alloc(ctx, read->n_refinements, n * sizeof *calls, &calls));
-    assert_ok(ctx, psi_run_assign(ctx, path, read, data->observations, calls));
-    for (size_t i = 0; i < read->n_refinements; i++) {
-        psi_mdp *model;
-        assert_ok(ctx, psi_run_model(ctx, path, read, i + 1, &model));
-        assert_int_equal(model->n_states, found->steps[i].clusters);
-        for (size_t row = 0; row < n; row++) {
-            assert_in_range(calls[i * n + row], 1, model->n_states - 1); // 0 is the end
-        }
-        psi_mdp_free(ctx, model);
-    }
-    base_free(ctx, calls);
-    const psi_array lie = {"offsets", PSI_INT64, {1, {2}}, (const int64_t[]){0, 1 << 20}};
-    assert_ok(ctx, psi_arrays_save(ctx, test_path(folder, "run/latent-01.npz"), &lie, 1));
-    psi_mdp *none;
-    assert_status(ctx, psi_run_model(ctx, path, read, 1, &none), PSI_EDATA);
-    assert_null(none);
-    psi_run_result_free(ctx, read);
-
-    // damage: a label that no latent state has, and so another checksum
-    found->labels[0] = (int32_t)found->n_latent;
-    const psi_array array = {"x", PSI_INT32, {1, {data->n_observations}}, found->labels};
-    assert_ok(ctx, psi_arrays_save(ctx, test_path(folder, "run/clusters.npy"), &array, 1));
-    assert_status(ctx, psi_run_load(ctx, path, &read), PSI_EFORMAT);
-    test_assert_error_says(ctx, "clusters.npy");
-    assert_status(ctx, psi_run_load(ctx, folder, &read), PSI_EIO);
-    psi_clustering_free(ctx, found);
-    psi_trajectories_free(ctx, data);
-    test_folder_free(folder);
-    psi_ctx_free(ctx);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,11 +242,9 @@ int main(void)
         cmocka_unit_test(a_chain_with_one_action_counts_down),
         cmocka_unit_test(data_that_cannot_be_clustered_say_why),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(a_subset_is_enough_to_refine),
         cmocka_unit_test(heads_alone_are_a_representation),
         cmocka_unit_test(one_refinement_says_what_successor_features_may_differ_by),
         cmocka_unit_test(the_same_seed_gives_the_same_labels),
-        cmocka_unit_test(a_run_folder_goes_out_and_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,7 @@ typedef struct judged {
     psi_trajectories *data;
     psi_trajectories untold; // the same without the truth
     int32_t *labels;
-    psi_mdp *model;
-    bool has_terminal;
+    psi_run run; // its model
     double error;
 } judged;
 
@@ -30,13 +29,14 @@ static judged judge(psi_ctx *ctx, psi_trajectories *data)
         if ((size_t)j.labels[i] >= n_latent) n_latent = (size_t)j.labels[i] + 1;
     }
     for (size_t e = 0; e < data->n_episodes; e++) {
-        j.has_terminal |= data->terminated[e] != 0;
+        j.run.has_terminal |= data->terminated[e] != 0;
         if (data->terminated[e]) j.labels[data->episode_offsets[e + 1] + e] = 0;
     }
-    const psi_paths paths = psi_trajectories_paths(data, j.labels, n_latent, j.has_terminal);
+    const psi_paths paths = psi_trajectories_paths(data, j.labels, n_latent, j.run.has_terminal);
     assert_ok(ctx, psi_counts_new(ctx, &paths, &counts));
-    assert_ok(ctx, psi_counts_model(ctx, counts, 1.0, &j.model));
-    assert_ok(ctx, psi_sequence_errors(ctx, j.model, &paths, NULL, PSI_ROLLOUT_SOFT, NULL, &error));
+    assert_ok(ctx, psi_counts_model(ctx, counts, 1.0, &j.run.model));
+    assert_ok(ctx,
+              psi_sequence_errors(ctx, j.run.model, &paths, NULL, PSI_ROLLOUT_SOFT, NULL, &error));
     j.error = error.mean;
     psi_counts_free(ctx, counts);
     return j;
@@ -44,7 +44,7 @@ static judged judge(psi_ctx *ctx, psi_trajectories *data)
 
 static void judged_free(psi_ctx *ctx, judged *j)
 {
-    psi_mdp_free(ctx, j->model);
+    psi_mdp_free(ctx, j->run.model);
     psi_trajectories_free(ctx, j->data);
     free(j->labels);
 }
@@ -52,7 +52,7 @@ static void judged_free(psi_ctx *ctx, judged *j)
 static psi_error_floor floor_of(psi_ctx *ctx, const judged *j, const psi_trajectories *data)
 {
     psi_error_floor found;
-    assert_ok(ctx, psi_error_floor_of(ctx, j->model, data, j->labels, j->has_terminal, &found));
+    assert_ok(ctx, psi_error_floor_of(ctx, &j->run, data, j->labels, &found));
     return found;
 }
 
@@ -110,7 +110,7 @@ static void episodes_that_end_are_drawn_to_their_end(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     judged j = judge(ctx, test_collect(ctx, "column-world", 200, 1, NULL));
-    assert_true(j.has_terminal);
+    assert_true(j.run.has_terminal);
     assert_true(floor_of(ctx, &j, j.data).mean < 1e-9);
     assert_true(floor_of(ctx, &j, &j.untold).mean < 1e-9);
     for (size_t i = 0; i < j.data->n_observations; i += 3) j.labels[i] = -1; // some are ignored
@@ -125,10 +125,9 @@ static psi_status ask(psi_ctx *ctx, void *argument)
 {
     const judged *j = argument;
     psi_error_floor found;
-    psi_status status =
-        psi_error_floor_of(ctx, j->model, j->data, j->labels, j->has_terminal, &found);
+    psi_status status = psi_error_floor_of(ctx, &j->run, j->data, j->labels, &found);
     if (status == PSI_OK) {
-        status = psi_error_floor_of(ctx, j->model, &j->untold, j->labels, j->has_terminal, &found);
+        status = psi_error_floor_of(ctx, &j->run, &j->untold, j->labels, &found);
     }
     return status;
 }

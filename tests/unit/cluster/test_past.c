@@ -62,7 +62,8 @@ static cluster_past ask(psi_ctx *ctx, secret kind, uint64_t seed)
         assert_ok(ctx, psi_observations_gather(ctx, data->observations, &which, 1, &x));
         labels[row] = (int32_t)x;
     }
-    assert_ok(ctx, cluster_ask_the_past(ctx, &problem, &rewards, labels, STATES, 0.01, 0.0, &past));
+    assert_ok(ctx, cluster_ask_the_past(ctx, &problem, &rewards, labels, STATES, NULL, 0, 0.01, 0.0,
+                                        &past));
     base_free(ctx, labels);
     cluster_problem_free(ctx, &problem);
     psi_trajectories_free(ctx, data);

@@ -9,7 +9,7 @@ typedef struct fixture {
     psi_ctx *ctx;
     char *folder;
     psi_trajectories *data;
-    psi_run_result *run;
+    psi_run *run;
     psi_predictor *predictor;
 } fixture;
 
@@ -27,7 +27,7 @@ static fixture make_run(const char *task, uint64_t episodes)
 static void free_run(fixture *f)
 {
     psi_predictor_free(f->ctx, f->predictor);
-    psi_run_result_free(f->ctx, f->run);
+    psi_run_free(f->ctx, f->run);
     psi_trajectories_free(f->ctx, f->data);
     psi_ctx_free(f->ctx);
     test_folder_free(f->folder);

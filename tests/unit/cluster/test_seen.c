@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/context.h"
+#include "base/json.h"
 #include "cluster/seen.h"
 
 #include <string.h>
@@ -19,12 +20,12 @@ static void states_without_observations_go(void **state)
         {.kind = PSI_DOUBT_PAST, .state = 1, .other = -1},   // gone
         {.kind = PSI_DOUBT_PAST, .state = 4, .other = -1},
     };
-    psi_clustering found = {.n_observations = 7,
-                            .n_latent = 7,
-                            .has_terminal = true,
-                            .labels = labels,
-                            .n_doubts = 5,
-                            .doubts = doubts};
+    psi_run found = {.n_observations = 7,
+                     .n_latent = 7,
+                     .has_terminal = true,
+                     .labels = labels,
+                     .n_doubts = 5,
+                     .doubts = doubts};
     assert_ok(ctx, cluster_keep_seen(ctx, &found));
     assert_int_equal(found.n_latent, 4);
     const int32_t expected[] = {0, 1, -1, 2, 1, 2, 3};
@@ -43,21 +44,31 @@ static void states_without_observations_go(void **state)
     psi_ctx_free(ctx);
 }
 
-// A run that is written as it was found, or with labels and counts that were tampered with before.
+static void forget_checksums(psi_ctx *ctx, const char *path)
+{
+    json_t *manifest;
+    assert_ok(ctx, base_json_load(ctx, path, 1 << 20, &manifest));
+    (void)json_object_del(manifest, "checksums");
+    assert_ok(ctx, base_json_save(ctx, path, manifest));
+    json_decref(manifest);
+}
+
+// A run as it was found, or with labels that were tampered with.
 static psi_status write_and_check(psi_ctx *ctx, const psi_trajectories *data, int32_t from,
                                   int32_t to)
 {
     char *folder = test_folder();
     const char *path = test_path(folder, "run");
-    psi_cluster_options options = psi_cluster_defaults();
-    psi_clustering *found;
-    assert_ok(ctx, psi_run_new(ctx, path, false, &options.run));
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    for (size_t i = 0; i < found->n_observations; i++) {
-        if (found->labels[i] == from) found->labels[i] = to;
+    const psi_cluster_options options = psi_cluster_defaults();
+    psi_run *run;
+    assert_ok(ctx, test_cluster_into(ctx, path, PSI_FOLDER_NEW, data, &options, &run));
+    for (size_t i = 0; i < run->n_observations; i++) {
+        if (run->labels[i] == from) run->labels[i] = to;
     }
-    assert_ok(ctx, psi_run_commit(options.run, "data", data, &options, found));
-    psi_clustering_free(ctx, found);
+    const psi_array labels = {"labels", PSI_INT32, {1, {run->n_observations}}, run->labels};
+    assert_ok(ctx, psi_arrays_save(ctx, test_path(path, "clusters.npy"), &labels, 1));
+    forget_checksums(ctx, test_path(path, "manifest.json"));
+    psi_run_free(ctx, run);
     const psi_status status = psi_run_check(ctx, path);
     test_folder_free(folder);
     return status;

@@ -3,6 +3,7 @@
 // Arriving at place 0 earns 1, and everybody starts upwards. From two places the direction is
 // known, and of the ten (place, direction) those are one latent state that mirror each other about
 // place 0.
+#include "support/collect.h"
 #include "support/support.h"
 
 #include "base/random.h"
@@ -91,14 +92,14 @@ static void end(walk *w)
     test_folder_free(w->folder);
 }
 
-static psi_clustering *cluster(walk *w, size_t stack, const char *folder)
+static psi_run *cluster(walk *w, size_t stack, const char *folder)
 {
     psi_cluster_options how = psi_cluster_defaults();
-    psi_clustering *found;
+    psi_run *found;
     how.stack = stack;
-    if (folder) assert_ok(w->ctx, psi_run_new(w->ctx, folder, false, &how.run));
-    assert_ok(w->ctx, psi_cluster(w->ctx, w->data, &how, &found));
-    if (folder) assert_ok(w->ctx, psi_run_commit(how.run, "walk", w->data, &how, found));
+    assert_ok(w->ctx, folder
+                          ? test_cluster_into(w->ctx, folder, PSI_FOLDER_NEW, w->data, &how, &found)
+                          : psi_cluster(w->ctx, w->data, &how, &found));
     return found;
 }
 
@@ -106,7 +107,7 @@ static void one_observation_is_not_enough(void **state)
 {
     (void)state;
     walk w = begin(NUMBERS);
-    psi_clustering *found = cluster(&w, 1, NULL);
+    psi_run *found = cluster(&w, 1, NULL);
     char text[256];
     assert_int_equal(found->verdict, PSI_VERDICT_NOT_MARKOV);
     psi_verdict_sentence(found, text, sizeof text);
@@ -118,7 +119,7 @@ static void one_observation_is_not_enough(void **state)
         advised |= strstr(text, "--stack 2") != NULL;
     }
     assert_true(advised);
-    psi_clustering_free(w.ctx, found);
+    psi_run_free(w.ctx, found);
     end(&w);
 }
 
@@ -127,18 +128,18 @@ static void two_are(kind look)
 {
     walk w = begin(look);
     char *run_folder = strdup(test_path(w.folder, "run"));
-    psi_clustering *found = cluster(&w, 2, run_folder);
+    psi_run *found = cluster(&w, 2, run_folder);
     assert_int_equal(found->verdict, PSI_VERDICT_CERTAIN);
     assert_int_equal(found->n_latent, LATENT);
-    assert_int_equal(found->stack, 2);
-    psi_run_result *run;
+    assert_int_equal(found->options.stack, 2);
+    psi_run *run;
     size_t row_bytes, wrong = 0;
     assert_ok(w.ctx, psi_run_load(w.ctx, run_folder, &run));
-    assert_int_equal(run->stack, 2);
+    assert_int_equal(run->options.stack, 2);
     psi_trajectories *other = collect(w.ctx, look, 8, &row_bytes);
     int32_t *labels = calloc(other->n_observations, sizeof *labels);
     bool own = true;
-    assert_ok(w.ctx, psi_run_label(w.ctx, run, other, labels, &own));
+    assert_ok(w.ctx, psi_run_label(w.ctx, run, other, 0.0, labels, &own));
     assert_false(own);
     // what label and action promise is what happens on other walks
     for (size_t e = 0; e < other->n_episodes; e++) {
@@ -151,13 +152,13 @@ static void two_are(kind look)
         }
     }
     assert_true(wrong <= other->n_transitions / 1000); // the network's own errors
-    assert_ok(w.ctx, psi_run_label(w.ctx, run, w.data, labels, &own));
+    assert_ok(w.ctx, psi_run_label(w.ctx, run, w.data, 0.0, labels, &own));
     assert_true(own);
     free(labels);
     free(run_folder);
     psi_trajectories_free(w.ctx, other);
-    psi_run_result_free(w.ctx, run);
-    psi_clustering_free(w.ctx, found);
+    psi_run_free(w.ctx, run);
+    psi_run_free(w.ctx, found);
     end(&w);
 }
 

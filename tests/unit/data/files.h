@@ -156,9 +156,6 @@ static inline void test_minari_check(psi_ctx *ctx, const psi_trajectories *data)
         assert_int_equal(data->actions[t], t % 3);
         assert_true(data->rewards[t] == (double)t / 10);
     }
-    const uint64_t hint[] = {3, 4, 5, TEST_STATES, UINT64_MAX, 11, 0, TEST_STATES};
-    psi_observations_prefetch(data->observations, hint, 8);
-    psi_observations_prefetch(data->observations, NULL, 0);
     // every row alone, all in order, and all backwards
     uint8_t images[TEST_STATES][TEST_ROW];
     uint64_t forward[TEST_STATES], backward[TEST_STATES];

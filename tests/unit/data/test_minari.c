@@ -133,7 +133,7 @@ static void test_lengths_that_do_not_agree(void **state)
     test_refused(ctx, sample((test_minari){.episode = 2, .observations_less = 2}), NULL, PSI_EDATA,
                  "episode 2", "3 observations for 4 steps");
     test_refused(ctx, sample((test_minari){.episode = 1, .actions_less = 1}), NULL, PSI_EDATA,
-                 "episode 1", "actions: 2 values for 3 rewards");
+                 "episode_1/actions has 2 rows", "there are 3 rewards");
     test_refused(ctx, sample((test_minari){.episode = 2, .actions_less = 1, .rewards_less = 1}),
                  NULL, PSI_EDATA, "episode 2", "terminations: 4 values for 3 steps");
 }

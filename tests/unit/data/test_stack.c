@@ -30,7 +30,6 @@ static void test_the_first_of_an_episode_repeats(void **state)
     assert_null(psi_observations_data(stacked));
     assert_ok(ctx, psi_observations_gather(ctx, stacked, rows, 6, got));
     for (size_t i = 0; i < 6; i++) assert_memory_equal(got[i], expected[rows[i]], sizeof got[i]);
-    psi_observations_prefetch(stacked, rows, 6);
     assert_status(ctx, psi_observations_gather(ctx, stacked, (uint64_t[]){5}, 1, got), PSI_ESHAPE);
     psi_observations_free(ctx, stacked);
     psi_observations_free(ctx, frames);
@@ -122,7 +121,6 @@ static void test_rows_of_a_file(void **state)
         for (size_t n = 1; n <= 2; n++) { // one frame of a file is passed through
             assert_ok(ctx, psi_observations_stack(ctx, data->observations, n, data->n_episodes,
                                                   data->episode_offsets, &stacked));
-            psi_observations_prefetch(stacked, rows, ROWS);
             assert_ok(ctx, psi_observations_gather(ctx, stacked, rows, ROWS, got));
             psi_observations_free(ctx, stacked);
         }

@@ -224,12 +224,9 @@ static void test_rewards_without_variation(void **state)
         assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
         assert_ok(ctx, psi_collector_add(collector, &episode));
         assert_ok(ctx, psi_collector_finish(collector, &data));
-        assert_status(ctx, psi_trajectories_learnable(ctx, data, "flat"),
-                      varies ? PSI_OK : PSI_EDATA);
         assert_ok(ctx, psi_trajectories_summary(ctx, data, &summary));
         assert_int_equal(summary->n_problems, !varies);
         if (!varies) {
-            test_assert_error_says(ctx, "every reward is 0.5");
             assert_non_null(strstr(summary->problems[0], "Every reward is 0.5"));
         }
         psi_summary_free(ctx, summary);

@@ -1,5 +1,5 @@
-// Fetching, with a stand-in for npm in $PATH: what is verified, what is said when it goes wrong,
-// and that nothing half-done is left behind.
+// Fetching, with a stand-in for npm in $PATH: what is verified, what is reported when it goes
+// wrong, and that nothing half-done is left behind.
 #include "tasks.h"
 
 #include "env/mnist.h"

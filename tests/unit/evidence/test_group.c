@@ -61,7 +61,7 @@ static bench bench_new(size_t kinds, const double *p, size_t units, size_t visit
 static psi_grouping *group(psi_ctx *ctx, const bench *b)
 {
     static const uint32_t FAMILY[] = {0, 2, 5};
-    const psi_forest forest = {b->units, b->none, b->none, false};
+    const psi_forest forest = {b->units, b->none, b->none, false, 0.0};
     const psi_draws draws = {
         .n = b->n, .node = b->node, .outcome = b->outcome, .n_families = 2, .family = FAMILY};
     psi_grouping *found;
@@ -151,7 +151,7 @@ static void a_mixture_is_no_state(void **state)
             outcome[n++] = base_random_uniform(&random) >= P[leaf];
         }
     }
-    const psi_forest forest = {7, LEFT, RIGHT, true};
+    const psi_forest forest = {7, LEFT, RIGHT, true, 0.0};
     const psi_draws draws = {
         .n = n, .node = node, .outcome = outcome, .n_families = 1, .family = FAMILY};
     psi_grouping *found;
@@ -184,7 +184,7 @@ static void other_shares_of_the_same_outcomes_are_two_laws(void **state)
         }
         for (uint32_t i = 0; u >= 2 && i < 18; i++) node[n] = u, outcome[n++] = 4 * u;
     }
-    const psi_forest forest = {UNITS, none, none, false};
+    const psi_forest forest = {UNITS, none, none, false, 0.0};
     const psi_draws draws = {
         .n = n, .node = node, .outcome = outcome, .n_families = 1, .family = FAMILY};
     psi_grouping *found;
@@ -222,7 +222,7 @@ static void what_does_not_fit_is_found(void **state)
     bench b = bench_new(4, p, 1, 60, 5);
     const int32_t together[] = {0, 0, 0, 0}, apart[] = {0, 0, 0, 1};
     float nats[4], same[4];
-    const psi_forest forest = {b.units, b.none, b.none, false};
+    const psi_forest forest = {b.units, b.none, b.none, false, 0.0};
     const psi_draws draws = {
         .n = b.n, .node = b.node, .outcome = b.outcome, .n_families = 2, .family = FAMILY};
     assert_ok(ctx, psi_misfit(ctx, &forest, &draws, 2, together, nats, same));
@@ -236,11 +236,48 @@ static void what_does_not_fit_is_found(void **state)
     psi_ctx_free(ctx);
 }
 
+// Prototypes of two latent states, each of which has a share of the other's observations that
+// varies from one to the next: without impurity they are many, with it they are two.
+static void impure_prototypes_are_of_one_state(void **state)
+{
+    (void)state;
+    enum { UNITS = 60, VISITS = 100 };
+    static const uint32_t FAMILY[] = {0, 2, 5};
+    psi_ctx *ctx = test_ctx(1);
+    double p[UNITS];
+    base_random random = base_random_stream(3, 0x696d7075, 0);
+    for (size_t u = 0; u < UNITS; u++) {
+        const double stray = 0.2 * base_random_uniform(&random);
+        p[u] = u % 2 ? 0.95 - stray : 0.05 + stray;
+    }
+    bench b = bench_new(UNITS, p, 1, VISITS, 11);
+    const psi_draws draws = {
+        .n = b.n, .node = b.node, .outcome = b.outcome, .n_families = 2, .family = FAMILY};
+    for (int impure = 0; impure < 2; impure++) {
+        const psi_forest forest = {b.units, b.none, b.none, impure, impure ? 0.1 : 0.0};
+        psi_grouping *found;
+        assert_ok(ctx, psi_group(ctx, &forest, &draws, 1000, &found));
+        if (impure) {
+            assert_int_equal(found->n_groups, 2);
+            for (size_t u = 2; u < UNITS; u++)
+                assert_int_equal(found->group[u], found->group[u % 2]);
+        } else {
+            assert_true(found->n_groups > 2);
+        }
+        psi_grouping_free(ctx, found);
+    }
+    const psi_forest none = {b.units, b.none, b.none, true, -0.5};
+    psi_grouping *found;
+    assert_status(ctx, psi_group(ctx, &none, &draws, 1000, &found), PSI_ESHAPE);
+    bench_free(&b);
+    psi_ctx_free(ctx);
+}
+
 static psi_status group_some(psi_ctx *ctx, void *user)
 {
     static const uint32_t FAMILY[] = {0, 2, 5};
     const bench *b = user;
-    const psi_forest forest = {b->units, b->none, b->none, false};
+    const psi_forest forest = {b->units, b->none, b->none, false, 0.0};
     const psi_draws draws = {
         .n = b->n, .node = b->node, .outcome = b->outcome, .n_families = 2, .family = FAMILY};
     psi_grouping *found;
@@ -269,6 +306,7 @@ int main(void)
         cmocka_unit_test(other_shares_of_the_same_outcomes_are_two_laws),
         cmocka_unit_test(many_units_of_one_law_are_one_state),
         cmocka_unit_test(what_does_not_fit_is_found),
+        cmocka_unit_test(impure_prototypes_are_of_one_state),
         cmocka_unit_test(no_memory_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,13 +21,25 @@ typedef struct counted {
     int mass[MOST_STATES][MOST_CHOICES][MOST_STATES], label[MOST_STATES];
 } counted;
 
+// Where a latent state leads: anywhere; forwards, the last to itself; forwards or to itself;
+// forwards, or to one of a few before it.
+static size_t random_successor(base_random *own, uint32_t shape, size_t from, uint32_t n)
+{
+    const uint32_t ahead = n - 1 - (uint32_t)from;
+    const size_t forwards = ahead ? from + 1 + base_random_below(own, ahead) : from;
+    if (shape == 0) return base_random_below(own, n);
+    if (shape == 1 || base_random_below(own, 3) > 0) return forwards;
+    return shape == 2 ? from : from - base_random_below(own, (uint32_t)(from % 3) + 1);
+}
+
 // Few latent states with several copies each, so that there is something to be found.
 static counted random_counted(uint64_t seed)
 {
     static const int parts[] = {1, 2, 3, 4, 5, 6, 7, 10};
     base_random r = base_random_stream(seed, 901, 0);
     counted m = {.n = 1 + base_random_below(&r, MOST_STATES)};
-    const uint32_t n_latent = 1 + base_random_below(&r, 5);
+    const uint32_t shape = (uint32_t)(seed % 4);
+    const uint32_t n_latent = 1 + base_random_below(&r, shape == 0 ? 5 : 8);
     const bool duplicates = base_random_below(&r, 4) == 0, chain = base_random_below(&r, 4) == 0;
     size_t latent[MOST_STATES];
     for (size_t s = 0; s < m.n; s++) latent[s] = base_random_below(&r, n_latent);
@@ -41,7 +53,7 @@ static counted random_counted(uint64_t seed)
             m.action[s][c] = chain ? 0 : duplicates ? (int)base_random_below(&own, 2) : (int)c;
             m.reward[s][c] = base_random_below(&own, 3) == 0;
             for (int i = 0; i < n_parts; i++) {
-                const size_t to = base_random_below(&own, n_latent);
+                const size_t to = random_successor(&own, shape, latent[s], n_latent);
                 size_t copies[MOST_STATES], n_copies = 0;
                 for (size_t t = 0; t < m.n; t++)
                     if (latent[t] == to) copies[n_copies++] = t;
@@ -236,7 +248,8 @@ static void test_brute_force(void **state)
     psi_ctx_free(ctx[0]);
 }
 
-// The same with rounds from the start, with passes only, and with hashes that collide.
+// The same with rounds from the start, with passes only, and with hashes that collide, from the
+// bottom and all states together.
 static void test_ways(void **state)
 {
     (void)state;
@@ -246,7 +259,7 @@ static void test_ways(void **state)
     for (uint64_t seed = 0; seed < 600; seed++) {
         psi_ctx *ctx = both[seed % 8 == 0];
         const counted m = random_counted(seed);
-        const bool named = seed % 2;
+        const bool named = seed / 4 % 2;
         uint32_t order[MOST_STATES];
         int32_t label[MOST_STATES];
         for (uint32_t s = 0; s < m.n; s++) order[s] = s;
@@ -259,7 +272,9 @@ static void test_ways(void **state)
             mdp_stable stable;
             assert_ok(ctx, mdp_signing_new(ctx, model, &options, &signing));
             signing.round_share = shares[i % 3];
-            assert_ok(ctx, mdp_refine_partition(ctx, &signing, &stable));
+            psi_status (*refine)(psi_ctx *, mdp_signing *, mdp_stable *) =
+                seed / 8 % 2 ? mdp_refine_partition : mdp_refine_jointly;
+            assert_ok(ctx, refine(ctx, &signing, &stable));
             for (size_t s = 0; s < m.n; s++)
                 for (size_t t = 0; t < s; t++)
                     assert_int_equal(stable.block[s] == stable.block[t], label[s] == label[t]);

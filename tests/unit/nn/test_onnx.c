@@ -28,7 +28,6 @@ static psi_status build(psi_ctx *ctx, nn_onnx **out)
     status = nn_onnx_new(ctx, "small", &graph);
 #define STEP(expression)                                                                           \
     if (status == PSI_OK) status = (expression)
-    STEP(nn_onnx_note(graph, "mean", "0"));
     STEP(nn_onnx_input(graph, "x", PSI_FLOAT32, &image));
     STEP(
         nn_onnx_tensor(graph, "kernel", PSI_FLOAT32, &(psi_shape){4, {4, CHANNELS, 3, 3}}, kernel));
@@ -100,9 +99,6 @@ static void a_graph_is_written_as_it_was_built(void **state)
     assert_int_equal(model->opset_import[0]->version, 13);
     assert_string_equal(model->producer_name, "psifold");
     assert_string_equal(model->producer_version, psi_version());
-    assert_int_equal(model->n_metadata_props, 1);
-    assert_string_equal(model->metadata_props[0]->key, "mean");
-    assert_string_equal(model->metadata_props[0]->value, "0");
 
     const Onnx__GraphProto *read = model->graph;
     assert_string_equal(read->name, "small");

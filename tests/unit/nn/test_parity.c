@@ -1,6 +1,6 @@
 // The engine against PyTorch: forward passes, every gradient, running statistics and the losses of
 // Adam steps, for the fixtures that tests/fixtures/nn/generate.py made. How weights and inputs are
-// hashed, and what a fixture holds, is said there.
+// hashed, and what a fixture holds, is documented there.
 #include "support/support.h"
 
 #include "nn/safetensors.h"

@@ -30,9 +30,9 @@ static void the_most_alike_come_first_and_say_why(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     psi_mdp *model = model_of_four(ctx);
-    const report_run run = {.ctx = ctx, .n_latent = K, .n_actions = A, .model = model};
+    const psi_run run = {.n_latent = K, .n_actions = A, .model = model};
     report_neighbour *found;
-    assert_ok(ctx, report_closest(&run, NULL, &found));
+    assert_ok(ctx, report_closest(ctx, &run, NULL, false, &found));
     assert_int_equal(found[0].state, -1); // there is no other end
     const report_neighbour *one = &found[1 * REPORT_CLOSEST];
     assert_int_equal(one->state, 2);
@@ -59,17 +59,17 @@ static double nats_after(psi_ctx *ctx, size_t episodes)
                                 .dtype = PSI_INT64,
                                 .shape = {0, {0}},
                                 .refinements = 1};
-    report_run *run;
+    psi_run *run;
     psi_trajectories *data;
     report_neighbour *found;
     test_made_up_run(ctx, folder, &spec);
-    assert_ok(ctx, report_run_open(ctx, test_path(folder, "run"), &run));
+    assert_ok(ctx, psi_run_load(ctx, test_path(folder, "run"), &run));
     assert_ok(ctx, psi_trajectories_read(ctx, test_path(folder, "data.npz"), NULL, &data));
-    assert_ok(ctx, report_closest(run, data, &found));
+    assert_ok(ctx, report_closest(ctx, run, data, false, &found));
     const double nats = found[0].nats;
     base_free(ctx, found);
     psi_trajectories_free(ctx, data);
-    report_run_free(run);
+    psi_run_free(ctx, run);
     test_folder_free(folder);
     return nats;
 }

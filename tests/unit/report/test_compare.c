@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 static void splits_and_joins_are_told_apart(void **state)
@@ -24,11 +25,11 @@ static void splits_and_joins_are_told_apart(void **state)
     there[7] = 3; // a stray observation splits nothing
     here[8] = -1; // and who is ignored has no say
     there[9] = -1;
-    const report_run
-        first = {.ctx = ctx, .folder = "a", .n_observations = N, .n_latent = 4, .labels = here},
-        second = {.ctx = ctx, .folder = "b", .n_observations = N, .n_latent = 4, .labels = there};
+    char a[] = "a", b[] = "b";
+    const psi_run first = {.folder = a, .n_observations = N, .n_latent = 4, .labels = here},
+                  second = {.folder = b, .n_observations = N, .n_latent = 4, .labels = there};
     report_comparison *found;
-    assert_ok(ctx, report_compare(&first, &second, &found));
+    assert_ok(ctx, report_compare(ctx, &first, &second, &found));
     assert_int_equal(found->same, 1);
     assert_int_equal(found->split, 1);
     assert_int_equal(found->joined, 2);
@@ -44,7 +45,7 @@ static void splits_and_joins_are_told_apart(void **state)
     assert_true(fabs(found->agreement - 397.0 / 600.0) < 1e-12);
     report_comparison_free(found);
     // the other way round, splits are joins
-    assert_ok(ctx, report_compare(&second, &first, &found));
+    assert_ok(ctx, report_compare(ctx, &second, &first, &found));
     assert_memory_equal(found->fate, other, sizeof other);
     report_comparison_free(found);
     psi_ctx_free(ctx);
@@ -73,11 +74,16 @@ static void only_runs_of_the_same_data_are_compared(void **state)
         spec.n_latent = 4; // the same number of observations, but others
     }
     snprintf(page, sizeof page, "%s/page.html", folder);
-    how.other_run = runs[1];
-    assert_status(ctx, psi_report_write(ctx, runs[0], page, &how, NULL), PSI_EDATA);
+    psi_run *other;
+    assert_ok(ctx, psi_run_load(ctx, runs[1], &other));
+    how.other = other;
+    assert_status(ctx, test_report(ctx, runs[0], NULL, page, how, NULL), PSI_EDATA);
     test_assert_error_says(ctx, "were not made from the same data");
-    how.other_run = runs[0];
-    assert_ok(ctx, psi_report_write(ctx, runs[0], page, &how, NULL));
+    psi_run_free(ctx, other);
+    assert_ok(ctx, psi_run_load(ctx, runs[0], &other));
+    how.other = other;
+    assert_ok(ctx, test_report(ctx, runs[0], NULL, page, how, NULL));
+    psi_run_free(ctx, other);
     test_folder_free(folder);
     psi_ctx_free(ctx);
 }
@@ -91,8 +97,12 @@ static psi_status compare_with_itself(psi_ctx *ctx, void *user)
     const job *what = user;
     psi_report_options how = psi_report_defaults();
     how.replace = true;
-    how.other_run = what->run;
-    return psi_report_write(ctx, what->run, what->page, &how, NULL);
+    psi_run *other = NULL;
+    psi_status status = psi_run_load(ctx, what->run, &other);
+    how.other = other;
+    if (status == PSI_OK) status = test_report(ctx, what->run, NULL, what->page, how, NULL);
+    psi_run_free(ctx, other);
+    return status;
 }
 
 static void every_allocation_may_fail(void **state)

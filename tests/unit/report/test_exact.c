@@ -41,8 +41,9 @@ static void copies_fold_and_the_way_there_is_told(void **state)
     psi_ctx *ctx = test_ctx(1);
     enum { N = 6 };
     psi_model *model = two_chains(ctx, N);
-    report_run *run;
-    assert_ok(ctx, report_run_exact(ctx, model, "chains", &run));
+    report_exact exact;
+    assert_ok(ctx, report_exact_find(ctx, model, "chains", &exact));
+    const psi_run *run = exact.run;
     assert_int_equal(run->n_observations, 2 * N);
     assert_int_equal(run->n_latent, N);
     for (size_t s = 0; s < N; s++) assert_int_equal(run->labels[s], run->labels[s + N]);
@@ -50,9 +51,11 @@ static void copies_fold_and_the_way_there_is_told(void **state)
     assert_false(run->model->terminal[run->labels[N - 2]]);
     assert_true(run->model->reward[run->labels[N - 2]] == 1.0);
     // by label and reward: the end, the one that earns, the rest; then one more at a time
-    assert_int_equal(run->n_levels, N - 2);
-    for (size_t i = 0; i < run->n_levels; i++) assert_int_equal(run->level_clusters[i], i + 3);
-    report_run_free(run);
+    assert_int_equal(exact.levels.n, N); // with c_0 and the final ones
+    for (size_t i = 1; i + 1 < exact.levels.n; i++) {
+        assert_int_equal(exact.levels.clusters[i], i + 2);
+    }
+    report_exact_free(ctx, &exact);
     psi_model_free(ctx, model);
     psi_ctx_free(ctx);
 }

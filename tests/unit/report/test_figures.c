@@ -434,10 +434,10 @@ static void figures_of_a_page_say_what_the_run_folder_says(void **state)
     snprintf(figures, sizeof figures, "%s/figures", b->folder);
     how.figures = figures;
     test_cluster_run(ctx, b->folder, "column-world", 100, NULL, NULL);
-    assert_ok(ctx, psi_report_write(ctx, test_path(b->folder, "run"),
-                                    test_path(b->folder, "page.html"), &how, &result));
+    assert_ok(ctx, test_report(ctx, test_path(b->folder, "run"), NULL,
+                               test_path(b->folder, "page.html"), how, &result));
     assert_int_equal(result.figures, psi_graphs_possible() ? 5 : 4);
-    psi_run_result *run;
+    psi_run *run;
     psi_trajectories *data;
     assert_ok(ctx, psi_run_load(ctx, test_path(b->folder, "run"), &run));
     assert_ok(ctx, psi_trajectories_read(ctx, test_path(b->folder, "data.npz"), NULL, &data));
@@ -453,10 +453,9 @@ static void figures_of_a_page_say_what_the_run_folder_says(void **state)
     // the tree's clusters
     text = text_of(b, "figures/tree.dat");
     size_t node = 0;
-    for (size_t r = 1; r <= run->n_refinements; r++) {
+    for (size_t r = 1; r <= run->n_steps; r++) {
         int32_t *labels, clusters = 0;
-        assert_ok(
-            ctx, psi_run_labels(ctx, test_path(b->folder, "run"), r, run->n_observations, &labels));
+        assert_ok(ctx, psi_run_labels(ctx, run, r, &labels));
         for (size_t i = 0; i < run->n_observations; i++) {
             if (labels[i] >= clusters) clusters = labels[i] + 1;
         }
@@ -486,14 +485,14 @@ static void figures_of_a_page_say_what_the_run_folder_says(void **state)
     base_free(ctx, text);
     // the last box: errors of the final model, all zero here
     text = text_of(b, "figures/errors.dat");
-    assert_int_equal(numbers_of(text, 0, run->n_refinements, v, 8), 7);
+    assert_int_equal(numbers_of(text, 0, run->n_steps, v, 8), 7);
     assert_true(fabs(v[3]) < 1e-9 && fabs(v[5]) < 1e-9);
     assert_true(fabs(result.error) < 1e-9);
     numbers_of(text, 2, 0, v, 8);
     assert_true(fabs(v[1] - result.zero_error) < 1e-8);
     base_free(ctx, text);
     psi_trajectories_free(ctx, data);
-    psi_run_result_free(ctx, run);
+    psi_run_free(ctx, run);
 }
 
 int main(void)

@@ -1,0 +1,151 @@
+// Images: prototypes of observations that look alike to a network are refined by evidence, then
+// each observation is labelled by what it looks like and by its trajectory. Prototypes of images
+// mix latent states everywhere, not only on borders, so that a prototype's law is drawn around its
+// latent state's: from Dirichlet(κ · θ), worth κ draws.
+#include "cluster/clustering.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "cluster/principal.h"
+#include "cluster/settle.h"
+#include "cluster/verdict.h"
+
+#include <string.h>
+
+enum { PRINCIPAL = 32, MOST_TURNS = 12 };
+
+// About so many prototypes, of no fewer observations than that: evidence joins what is too fine,
+// but cannot part what one prototype mixes.
+enum { PROTOTYPES = 4096, SMALLEST = 8 };
+
+// κ: few draws at first, which is coarse, and more as long as a latent state turns out to be
+// several. The coarsest partition that is consistent with itself is the answer.
+static const double KAPPA[] = {10.0, 20.0, 40.0, 80.0};
+enum { KAPPAS = sizeof KAPPA / sizeof KAPPA[0] };
+
+// Algorithm 1 on prototypes, then labels for every observation: run->found.
+static psi_status group_prototypes(clustering_run *run, const cluster_looks *tree, double kappa)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = &run->found;
+    const psi_cluster_options *options = run->options;
+    settle_summary summary;
+    const by_evidence_options how = {.max_refinements = options->max_refinements,
+                                     .max_latent_states = options->max_latent_states,
+                                     .watch = cluster_after_grouping,
+                                     .user = run};
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(cluster_looks_prototypes(run->ctx, &run->problem, tree,
+                                 base_max(run->problem.n_states / PROTOTYPES, SMALLEST),
+                                 1.0 / kappa, &run->looks));
+    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
+    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
+                                   found));
+    TRY(cluster_add_steps(run));
+    if (found->stopped) TRY(base_cancelled(run->ctx)); // labels of prototypes, as far as they are
+    cluster_phases_turn_to(&run->state.phases, PHASE_LABELS);
+    const settle_options settling = {.rewards = &run->outcomes,
+                                     .max_turns = options->smooth ? MOST_TURNS : 0,
+                                     .max_latent_states = options->max_latent_states,
+                                     .seed = cluster_seed_of(run, SEED_POLISH, 0)};
+    TRY(cluster_settle(run->ctx, &run->problem, &run->approximator, &settling, found->labels,
+                       found->confidence, &found->n_latent, &summary));
+    found->smoothed = (double)summary.changed / (double)run->problem.n_states;
+    found->turns = summary.turns;
+    found->converged = summary.settled;
+done:
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    return status;
+}
+
+// Whether a latent state is several by what its observations look like.
+static bool is_too_coarse(const psi_run *result)
+{
+    for (size_t i = 0; i < result->n_doubts; i++) {
+        if (result->doubts[i].kind == PSI_DOUBT_LOOKS) return true;
+    }
+    return false;
+}
+
+static psi_status judge(clustering_run *run, const cluster_looks *tree)
+{
+    psi_run *result = run->result;
+    base_free(run->ctx, result->doubts); // of an earlier κ
+    result->doubts = NULL;
+    result->n_doubts = 0;
+    result->labels = run->found.labels;
+    result->confidence = run->found.confidence;
+    result->n_latent = run->found.n_latent;
+    result->has_terminal = run->problem.has_terminal;
+    result->converged = run->found.converged;
+    cluster_phases_turn_to(&run->state.phases, PHASE_JUDGING);
+    const psi_status status = cluster_judge_labels(run->ctx, &run->problem, tree, result);
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    result->labels = NULL; // still in found
+    result->confidence = NULL;
+    return status;
+}
+
+// Features of all observations. Where the time for it is up, those of a network that has not learnt
+// all it was to learn are better than none; it is not kept.
+static psi_status learn_features(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    const psi_net_kind kind =
+        run->options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18 : PSI_NET_CNN;
+    cluster_set_network_options(run, kind);
+    cluster_set_deadline(run, CLUSTER_BEFORE_FINDING);
+    status = cluster_learn_trunk(run);
+    if (cluster_is_late(run, status) && run->trunk) {
+        run->result->stopped = true;
+        status = PSI_OK;
+    }
+    cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
+    TRY(status);
+    TRY(cluster_use_heads(run));
+done:
+    return status;
+}
+
+// κ after κ. Where the time is up, run->found is the last that was settled, or as far as it got.
+static psi_status find_consistent(clustering_run *run, const cluster_looks *tree)
+{
+    psi_status status = PSI_OK;
+    by_evidence coarser = {0};
+    for (size_t i = 0; i < KAPPAS; i++) {
+        coarser = run->found;
+        run->found = (by_evidence){0};
+        cluster_forget_looks(run);
+        status = group_prototypes(run, tree, KAPPA[i]);
+        if (cluster_is_late(run, status) && coarser.labels) {
+            cluster_by_evidence_free(run->ctx, &run->found);
+            run->found = coarser;
+            coarser = (by_evidence){0};
+        }
+        cluster_by_evidence_free(run->ctx, &coarser);
+        TRY(status);
+        TRY(judge(run, tree));
+        if (!is_too_coarse(run->result)) break;
+    }
+done:
+    return status;
+}
+
+psi_status cluster_find_in_images(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    size_t width = PRINCIPAL;
+    cluster_looks tree = {0};
+    float *vectors = NULL;
+    TRY(learn_features(run));
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(cluster_principal_components(run->ctx, &run->problem, run->approximator.features, &width,
+                                     &vectors));
+    TRY(cluster_looks_tree(run->ctx, &run->problem, width, vectors, &tree));
+    TRY(find_consistent(run, &tree));
+done:
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    cluster_looks_free(run->ctx, &tree);
+    base_free(run->ctx, vectors);
+    return status;
+}
