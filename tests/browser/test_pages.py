@@ -81,7 +81,7 @@ class Pages(Browser):
 
     def test_the_verdict_stands_at_the_top(self):
         for name, words in (("columns", "Certain"), ("interrupted", "was interrupted"),
-                            ("many", "Confirmed"), ("doubtful", "Undetermined"),
+                            ("many", "Not judged"), ("doubtful", "Undetermined"),
                             ("exact", "Exact")):
             self.open(name)
             verdict = self.find("#verdict")

@@ -63,7 +63,7 @@ def test_a_network_predicts_what_it_has_not_seen(points_run):
         (np.zeros((4, 2), np.float16), psifold.ShapeError, "float16"),
         (np.zeros((8, 2), np.float32)[::2], psifold.ShapeError, "contiguous"),
         (np.zeros((0, 2), np.float32), psifold.ShapeError, "empty"),
-        (np.full((4, 2), np.nan, np.float32), psifold.DataError, "no number"),
+        (np.full((4, 2), np.nan, np.float32), psifold.DataError, "not a number"),
         ([[None, 1]], psifold.ShapeError, "object"),
     ],
 )
