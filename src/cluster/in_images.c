@@ -143,6 +143,8 @@ psi_status cluster_find_in_images(clustering_run *run)
                                      &vectors));
     TRY(cluster_looks_tree(run->ctx, &run->problem, width, vectors, &tree));
     TRY(find_consistent(run, &tree));
+    // what features that were not learnt to the end leave open is not the data's fault
+    if (run->result->stopped) run->result->verdict = PSI_VERDICT_UNDETERMINED;
 done:
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
     cluster_looks_free(run->ctx, &tree);

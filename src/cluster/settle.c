@@ -204,6 +204,15 @@ done:
     return status;
 }
 
+// Whether a classifier has labels to learn from.
+static bool is_anything_clear(const cluster_problem *problem, const int32_t *labels)
+{
+    for (size_t t = 0; t < problem->data->n_transitions; t++) {
+        if (!problem->held_out[t] && labels[problem->row[t]] >= 0) return true;
+    }
+    return false;
+}
+
 psi_status cluster_settle(psi_ctx *ctx, const cluster_problem *problem,
                           const cluster_approximator *approximator, const settle_options *options,
                           int32_t *labels, float *confidence, size_t *n_latent,
@@ -232,6 +241,7 @@ psi_status cluster_settle(psi_ctx *ctx, const cluster_problem *problem,
         TRY(base_cancelled(ctx));
         TRY(look(&run));
         TRY(smooth(&run, CLEAR, now));
+        if (!is_anything_clear(problem, now)) break; // there would be nothing to learn from
         for (size_t i = 0; i < n; i++) moved += now[i] != labels[i];
         memcpy(labels, now, n * sizeof *labels);
         TRY(join(&run, &joined));

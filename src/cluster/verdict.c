@@ -166,18 +166,13 @@ done:
 void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
                            psi_run *result)
 {
-    size_t unclear = 0;
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        unclear += found->labels[row] < 0 || (double)found->confidence[row] < 1.0 - JUDGING_ALLOWED;
-    }
     base_free(ctx, result->doubts);
     result->doubts = NULL;
     result->n_doubts = 0;
     result->stopped = true;
     result->verdict = PSI_VERDICT_UNDETERMINED;
     result->margin = found->grouping->weakest;
-    result->doubtful = (double)unclear / (double)problem->n_states;
+    result->doubtful = share_unclear(problem, found->labels, found->confidence);
     result->past = 0.0;
 }
 
