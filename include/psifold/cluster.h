@@ -174,7 +174,8 @@ PSI_API const char *psi_verdict_name(psi_verdict verdict);
     X(RARE, "rare")       /* … or in some of its looks too rarely to show another law */         \
     X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many. The \
                          last `other` observations, seen as one, may tell it, too */               \
-    X(LOOKS, "looks") /* … or what its observations look like does: it may be several */
+    X(LOOKS, "looks") /* … or what its observations look like does: it may be several */         \
+    X(GROWTH, "growth") /* latent states keep growing with the data; `state` and `other` are −1 */
 
 typedef enum psi_doubt_kind {
 #define X(name, text) PSI_DOUBT_##name,
@@ -233,11 +234,12 @@ typedef struct psi_run {
 
     // how sure that is
     psi_verdict verdict;
-    bool stopped;    // a budget ended before everything was done: going on may find more
-    double margin;   // nats by which the two most similar latent states are apart
-    double doubtful; // share of the observations whose latent state is not clear
-    double past;     // share of the transitions about which the past tells more
-    size_t n_doubts; // the first of what is open …
+    bool stopped;     // a budget ended before everything was done: going on may find more
+    double margin;    // nats by which the two most similar latent states are apart
+    double doubtful;  // share of the observations whose latent state is not clear
+    double past;      // share of the transitions about which the past tells more
+    size_t growth[3]; // latent states in a quarter, half and all of the data; 0: not asked
+    size_t n_doubts;  // the first of what is open …
     psi_doubt *doubts;
     psi_certificate *certificate; // on held-out episodes, of a model made from the others
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/growth.h"
 #include "cluster/run.h"
 #include "cluster/seen.h"
 #include "cluster/successor.h"
@@ -109,16 +110,21 @@ done:
     return status;
 }
 
+static by_evidence_options how_to_refine(clustering_run *run)
+{
+    const psi_cluster_options *options = run->options;
+    return (by_evidence_options){.max_refinements = options->max_refinements,
+                                 .max_latent_states = options->max_latent_states,
+                                 .smooth = options->smooth,
+                                 .watch = cluster_after_grouping,
+                                 .user = run};
+}
+
 static psi_status group_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
-    const psi_cluster_options *options = run->options;
-    const by_evidence_options how = {.max_refinements = options->max_refinements,
-                                     .max_latent_states = options->max_latent_states,
-                                     .smooth = options->smooth,
-                                     .watch = cluster_after_grouping,
-                                     .user = run};
+    const by_evidence_options how = how_to_refine(run);
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
     TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
@@ -238,6 +244,28 @@ done:
     return status;
 }
 
+// Whether latent states keep growing with the data. Asked where nothing else is certain and
+// refinements did not come to an end, neither of vectors nor of features: states that are there
+// have borders that stay where they are.
+static psi_status ask_for_growth(clustering_run *run, size_t n_latent)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    const by_evidence_options how = how_to_refine(run);
+    const float *vectors = run->raw ? run->raw : run->vectors;
+    const size_t width = run->raw ? run->raw_looks.width : run->looks.width;
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(cluster_growth(run->ctx, &run->problem, width, vectors, run->options->seed, &how,
+                       result->growth));
+    result->growth[2] = n_latent;
+    if (cluster_keeps_growing(result->growth)) {
+        TRY(cluster_judge_growing(run->ctx, result));
+    }
+done:
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    return status;
+}
+
 // Vectors are compared as they are, and by features where that leaves something open.
 static psi_status find_in_vectors(clustering_run *run)
 {
@@ -247,9 +275,15 @@ static psi_status find_in_vectors(clustering_run *run)
     if (run->options->trunk_steps == 0) run->network.trunk.steps = SMALL_STEPS;
     TRY(compare_vectors(run));
     const psi_verdict verdict = run->result->verdict;
+    const size_t n_latent = run->found.n_latent;
+    const bool ended = run->found.converged;
     if (verdict != PSI_VERDICT_CERTAIN && verdict != PSI_VERDICT_NOTHING_TO_PREDICT &&
         run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
         TRY(try_features(run));
+    }
+    if (run->result->verdict == PSI_VERDICT_UNDETERMINED && !run->result->stopped && !ended &&
+        !run->found.converged) {
+        TRY(ask_for_growth(run, n_latent));
     }
 done:
     return status;

@@ -13,6 +13,10 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
 void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
                            psi_run *result);
 
+// Where latent states keep growing with the data (growth.h): no small answer, and what to do about
+// that instead of what to collect.
+psi_status cluster_judge_growing(psi_ctx *ctx, psi_run *result);
+
 // Of an answer by features that is certain: whether the vectors that they were learnt from leave
 // something open.
 psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,

@@ -92,6 +92,10 @@ static void put_doubt(report_text *html, const psi_doubt *doubt)
         psi_doubt_sentence(doubt, sentence, sizeof sentence);
         report_escape(html, sentence);
         break;
+    case PSI_DOUBT_GROWTH:
+        psi_doubt_sentence(doubt, sentence, sizeof sentence);
+        report_escape(html, sentence);
+        break;
     }
     report_put(html, "</li>");
 }

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import struct
@@ -296,6 +297,34 @@ class Command(unittest.TestCase):
         for name in ("clusters.npy", "latent.npz", "representation.safetensors"):
             self.assertEqual((folder / name).read_bytes(), (whole / name).read_bytes(), name)
         self.assertFalse((folder / "checkpoint").exists())
+
+    def test_what_is_continuous_has_no_small_answer(self):
+        places, taken, lengths, data = [], [], [], self.path / "line.npz"
+        dice = random.Random(5)
+        for _ in range(300):  # rewards are all 1; an episode ends when the point is gone
+            place, length = dice.uniform(-0.5, 0.5), 0
+            places.append([place])
+            while abs(place) <= 1:
+                taken.append(dice.randrange(2))
+                place, length = 1.3 * place + (0.17 if taken[-1] else -0.17), length + 1
+                places.append([place])
+            lengths.append(length)
+        write_npz(data, observations=places, actions=tuple(taken), rewards=[1.0] * len(taken),
+                  episode_lengths=tuple(lengths), terminated=(1,) * 300, truncated=(0,) * 300)
+        folder = self.path / "run"
+        found = json.loads(self.succeed("cluster", data, "-o", folder, "--threads", 1,
+                                        "--json").stdout)
+        self.assertEqual(found["verdict"], "no-small-answer")
+        self.assertEqual(len(found["advice"]), 1)
+        self.assertLess(found["growth"][0], found["growth"][1])
+        self.assertLess(found["growth"][1], found["growth"][2])
+        kept = json.loads((folder / "manifest.json").read_text())["result"]
+        self.assertEqual(kept["growth"], found["growth"])
+        self.assertIn("no small set of them predicts the rewards", kept["verdict_sentence"])
+        self.succeed("report", folder, "-o", self.path / "r.html")
+        page = (self.path / "r.html").read_text()
+        self.assertIn("No small answer", page)
+        self.assertIn(f"{found['growth'][0]} in a quarter", page)
 
     def test_a_table_is_clustered_judged_and_planned_on(self):
         data = self.generate("column-world", "--episodes", 300)
