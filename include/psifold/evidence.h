@@ -35,6 +35,9 @@ typedef struct psi_draws {
     size_t n_means;
     const double *precision, *weighted;
     double mean_variance;
+    double caution; // nats by which two laws have to be better than one to be two; 0: whatever is
+                    // more probable
+    double clear;   // nats by which two groups are clearly apart
 } psi_draws;
 
 // What was found: groups of leaves, and how sure that is.
@@ -43,6 +46,7 @@ typedef struct psi_grouping {
     int32_t *group; // (n_nodes) of every leaf; −1: it mixes groups, or nothing followed it; nodes
                     // that are no leaf have −1, too
     float *margin;  // (n_nodes) nats by which a leaf's cell fits its group better than the next one
+    int32_t *next;  // (n_nodes) the next one; −1: far away, or there is none
     float *same;    // (n_nodes) nats by which all that followed a node, whose leaves are in one
                     // group, is more probable by the law of the rest of the group than by its own
     float *against; // (n_nodes) nats by which families speak against a leaf's group, added up: each
@@ -51,7 +55,9 @@ typedef struct psi_grouping {
     uint32_t *family;      // (n_families + 1) as in the draws
     double *counts;        // (n_groups, n_outcomes)
     double *concentration; // (n_families) learnt: near 0 where the world is deterministic
-    double weakest;        // nats by which the most similar two groups are kept apart
+    int32_t
+        *linked; // (n_groups) the same for groups that are not clearly apart, or not from a third
+    double weakest; // nats by which the most similar two groups are kept apart
     size_t weakest_pair[2];
     size_t blends; // groups that were given up, because they are mixtures of others
 } psi_grouping;

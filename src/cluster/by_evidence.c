@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "cluster/judging.h"
 #include "cluster/successor.h"
 
 #include <xxhash.h>
@@ -14,7 +15,7 @@
 // to one is the least odds that speak.
 static const double CLEAR = 2.1972245773362196; // log 9
 enum { MOST_TURNS = 6 };                        // of smoothing and grouping
-enum { MOST_IDLE = 12 };                        // refinements that find no more latent states
+enum { MOST_IDLE = 12, MOST_UNCLEAR = 4 };      // refinements that find no more latent states
 
 // Share of the observations that may change their label where nothing changes: as many as may be
 // misplaced in an exact partition.
@@ -30,8 +31,9 @@ typedef struct refining {
     const outcome_rewards *rewards;
     const by_evidence_options *options;
     by_evidence *found;
-    int32_t *known; // (n_rows) labels as far as those that lead to them may rely on them
-    uint32_t *node; // (2 · transitions) what followed, as psi_draws has it
+    double caution, clear; // nats that latent states have to be apart, and to be clearly so
+    int32_t *known;        // (n_rows) labels as far as those that lead to them may rely on them
+    uint32_t *node;        // (2 · transitions) what followed, as psi_draws has it
     uint32_t *outcome;
     uint32_t *first;  // (2 · actions + 1)
     uint32_t *number; // (2 · actions · …) outcomes that occur, numbered
@@ -92,31 +94,80 @@ static psi_status draw(refining *run, psi_draws *out)
                        .n_means = rewards->n == 0 ? actions : 0,
                        .precision = rewards->precision,
                        .weighted = rewards->weighted,
-                       .mean_variance = rewards->variance};
+                       .mean_variance = rewards->variance,
+                       .caution = run->caution,
+                       .clear = run->clear};
 done:
     return status;
 }
 
 // ---- one refinement -----------------------------------------------------------------------------
 
-// Labels from groups: that of the terminal state comes first.
-static void spread(refining *run, const psi_grouping *grouping)
+static int32_t root_of(int32_t *to, int32_t i)
 {
+    while (to[i] != i) i = to[i] = to[to[i]];
+    return i;
+}
+
+// What those that lead to an observation of a table may rely on, by leaf: groups that are clearly
+// apart. An observation that fits two groups nearly as well is in neither; where it was seen often,
+// leaving it out would make what leads to it look different from what leads to its like, and its
+// two groups are not clearly apart either.
+static psi_status find_known(refining *run, const psi_grouping *grouping, int32_t *known)
+{
+    psi_status status = PSI_OK;
+    const size_t leaves = run->looks->forest.n_nodes;
+    const double clear = fmax(CLEAR, run->clear), often = run->clear > 0.0 ? clear : HUGE_VAL;
+    uint32_t *visits = NULL;
+    int32_t *to = NULL;
+    TRY(base_alloc_zero(run->ctx, leaves, sizeof *visits, &visits));
+    TRY(base_alloc(run->ctx, grouping->n_groups, sizeof *to, &to));
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        visits[run->looks->leaf[run->problem->states[i]]]++;
+    }
+    memcpy(to, grouping->linked, grouping->n_groups * sizeof *to);
+    for (size_t v = 0; v < leaves; v++) {
+        if (grouping->group[v] < 0 || grouping->next[v] < 0) continue;
+        if ((double)grouping->margin[v] >= clear || (double)visits[v] < often) continue;
+        to[root_of(to, grouping->group[v])] = root_of(to, grouping->next[v]);
+    }
+    for (size_t v = 0; v < leaves; v++) {
+        const bool left_out = (double)grouping->margin[v] < clear && (double)visits[v] < often;
+        known[v] = grouping->group[v] < 0 || left_out ? -1 : root_of(to, grouping->group[v]);
+    }
+done:
+    base_free(run->ctx, to);
+    base_free(run->ctx, visits);
+    return status;
+}
+
+// Labels from groups: that of the terminal state comes first.
+static psi_status spread(refining *run, const psi_grouping *grouping)
+{
+    psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
+    const cluster_looks *looks = run->looks;
     by_evidence *found = run->found;
     const int32_t first = problem->has_terminal ? 1 : 0;
+    int32_t *known = NULL;
+    TRY(base_alloc(run->ctx, looks->forest.n_nodes, sizeof *known, &known));
+    if (!looks->forest.looks) TRY(find_known(run, grouping, known));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
-        const int32_t leaf = run->looks->leaf[row];
+        const int32_t leaf = looks->leaf[row];
         const int32_t group = leaf < 0 ? -1 : grouping->group[leaf];
         const float margin = leaf < 0 ? 0.0f : grouping->margin[leaf];
+        const int32_t as = group < 0             ? -1
+                           : looks->forest.looks ? grouping->linked[group]
+                                                 : known[leaf];
         found->labels[row] = group < 0 ? -1 : group + first;
         found->confidence[row] = group < 0 ? 0.0f : 1.0f / (1.0f + expf(-margin));
-        run->known[row] = group >= 0 && ((double)margin >= CLEAR || run->looks->forest.looks)
-                              ? group + first
-                              : -1;
+        run->known[row] = as < 0 ? -1 : as + first;
     }
     found->n_latent = grouping->n_groups + (size_t)first;
+done:
+    base_free(run->ctx, known);
+    return status;
 }
 
 static psi_status tell(refining *run, double started, const int32_t *before, size_t n_before)
@@ -160,7 +211,7 @@ static psi_status refine(refining *run)
     TRY(draw(run, &draws));
     TRY(psi_group(run->ctx, &run->looks->forest, &draws, run->options->max_latent_states,
                   &grouping));
-    spread(run, grouping);
+    TRY(spread(run, grouping));
     psi_grouping_free(run->ctx, found->grouping);
     found->grouping = grouping;
     grouping = NULL;
@@ -218,7 +269,8 @@ static psi_status refine_until_nothing_changes(refining *run)
         if (least < SIZE_MAX && found->n_latent <= least) break;
         idle = found->n_latent > most ? 0 : idle + 1;
         most = base_max(most, found->n_latent);
-        if (idle > MOST_IDLE) break; // what changes are borders, to and fro
+        // what changes are borders, to and fro; or what is not clear
+        if (idle > (run->clear > 0.0 ? MOST_UNCLEAR : MOST_IDLE)) break;
         found->converged = is_settled(run);
         if (found->converged) break;
         for (size_t j = i; least == SIZE_MAX && j-- > 0;) {
@@ -231,6 +283,96 @@ static psi_status refine_until_nothing_changes(refining *run)
         if (least < SIZE_MAX && found->n_latent <= least) break;
     }
 done:
+    return status;
+}
+
+// ---- with caution -------------------------------------------------------------------------------
+
+// How many leaves share what is known of them with others, and how many of these the data say so of
+// (alike); whether all groups are clearly apart.
+static psi_status count_shared(refining *run, double *shared, double *alike, bool *apart)
+{
+    psi_status status = PSI_OK;
+    const psi_grouping *groups = run->found->grouping;
+    const int32_t first = run->problem->has_terminal ? 1 : 0;
+    int32_t *known = NULL; // (nodes)
+    uint32_t *size = NULL;
+    TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *known, &known));
+    TRY(base_alloc_zero(run->ctx, groups->n_groups, sizeof *size, &size));
+    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) known[v] = -1;
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const uint64_t row = run->problem->states[i];
+        known[run->looks->leaf[row]] = run->known[row] - first;
+    }
+    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) {
+        if (known[v] >= 0) size[known[v]]++;
+    }
+    *shared = *alike = 0.0;
+    *apart = true;
+    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) {
+        if (groups->group[v] < 0) continue;
+        *apart &= known[v] == groups->group[v];
+        if (known[v] < 0 || size[known[v]] < 2) continue;
+        ++*shared;
+        *alike += (double)groups->same[v] >= CLEAR && groups->same[v] < HUGE_VALF;
+    }
+done:
+    base_free(run->ctx, size);
+    base_free(run->ctx, known);
+    return status;
+}
+
+// Two latent states that clear (n_rows) has as one of its n.
+static psi_status find_unclear(refining *run, const int32_t *clear, size_t n)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    int32_t *one = NULL;
+    TRY(base_alloc(run->ctx, n, sizeof *one, &one));
+    for (size_t k = 0; k < n; k++) one[k] = -1;
+    for (size_t i = 0; i < run->problem->n_states && !found->unclear; i++) {
+        const uint64_t row = run->problem->states[i];
+        const int32_t k = clear[row], label = found->labels[row];
+        if (k < 0 || label < 0) continue;
+        if (one[k] < 0) one[k] = label;
+        found->unclear = one[k] != label;
+        found->unclear_pair[0] = one[k];
+        found->unclear_pair[1] = label;
+    }
+done:
+    base_free(run->ctx, one);
+    return status;
+}
+
+// A split that rests on chance is not seen as such once it was made: whatever leads to its halves
+// is split as well, clearly, and where these lead back, they support it. So latent states have to
+// be clearly apart when they are first told apart, at first: each of n leaves may seem to be of
+// another latent state than its like by chance. Once fewer share a latent state, fewer may. What
+// is told apart after that, by what is more probable, is not clear.
+static psi_status refine_with_caution(refining *run)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    int32_t *clear = NULL;
+    double shared = (double)run->looks->n_leaves, alike;
+    bool apart = false;
+    for (size_t turn = 0; turn < 2; turn++) {
+        run->clear = judging_safe(shared);
+        TRY(refine_until_nothing_changes(run));
+        if (found->n_steps >= run->options->max_refinements) goto done;
+        TRY(count_shared(run, &shared, &alike, &apart));
+        if (apart && found->converged) goto done; // nothing is left to be told apart
+    }
+    TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *clear, &clear));
+    memcpy(clear, run->known, run->problem->n_rows * sizeof *clear);
+    const size_t n = found->n_latent;
+    // to be told apart from its like has odds of one to the number of those that clearly are not
+    run->clear = 0.0;
+    run->caution = log(fmax(alike, 1.0));
+    TRY(refine_until_nothing_changes(run));
+    TRY(find_unclear(run, clear, n));
+done:
+    base_free(run->ctx, clear);
     return status;
 }
 
@@ -353,7 +495,7 @@ psi_status cluster_refine_by_evidence(psi_ctx *ctx, const cluster_problem *probl
         if (problem->data->terminated[e]) out->labels[last] = 0;
     }
     memcpy(run.known, out->labels, n * sizeof *run.known);
-    status = refine_until_nothing_changes(&run);
+    status = looks->forest.looks ? refine_until_nothing_changes(&run) : refine_with_caution(&run);
     if (status == PSI_OK && looks->forest.looks && options->smooth && out->n_latent > 1) {
         status = label_mixed_cells(&run);
     }

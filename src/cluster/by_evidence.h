@@ -20,6 +20,10 @@ typedef struct outcome_rewards {
 
 psi_status cluster_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
                                    const cluster_looks *looks, outcome_rewards *out);
+// The same as numbers, whatever they are; looks of which leaf, left, parent and forest.n_nodes are
+// asked for.
+psi_status cluster_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
+                                const cluster_looks *looks, outcome_rewards *out);
 void cluster_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards);
 
 typedef struct by_evidence_options {
@@ -41,6 +45,8 @@ typedef struct by_evidence {
     psi_grouping *grouping;  // of the last one
     double smoothed;         // share of the observations that trajectories labelled
     size_t turns;            // of smoothing and grouping
+    bool unclear; // some latent states were not clearly apart when they were first told apart, …
+    int32_t unclear_pair[2]; // … as these two were not
 } by_evidence;
 
 psi_status cluster_refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,

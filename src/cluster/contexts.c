@@ -180,6 +180,32 @@ done:
     return status;
 }
 
+// Which two latent states are most alike. draws: what followed all of them.
+static psi_status find_most_alike(psi_ctx *ctx, const leaves *all, const psi_draws *draws,
+                                  double *margin, int32_t pair[2])
+{
+    psi_status status = PSI_OK;
+    psi_grouping *grouping = NULL;
+    const psi_forest forest = {all->n, all->none, all->none, false, 0.0};
+    TRY(psi_group(ctx, &forest, draws, SIZE_MAX, &grouping));
+    *margin = grouping->weakest;
+    for (size_t v = 0; v < all->n; v++) {
+        for (size_t i = 0; i < 2; i++) {
+            if (grouping->group[v] == (int32_t)grouping->weakest_pair[i]) pair[i] = all->state[v];
+        }
+        for (size_t u = 0; grouping->n_groups < all->n && u < v; u++) { // some are one
+            if (grouping->group[u] != grouping->group[v]) continue;
+            pair[0] = all->state[u];
+            pair[1] = all->state[v];
+            *margin = -(double)grouping->same[v];
+            goto done;
+        }
+    }
+done:
+    psi_grouping_free(ctx, grouping);
+    return status;
+}
+
 psi_status cluster_ask_pairs(psi_ctx *ctx, const cluster_problem *problem,
                              const outcome_rewards *rewards, const int32_t *labels, size_t n_latent,
                              double *margin, int32_t pair[2])
@@ -187,35 +213,64 @@ psi_status cluster_ask_pairs(psi_ctx *ctx, const cluster_problem *problem,
     psi_status status = PSI_OK;
     sorted *order = NULL;
     leaves all = {0};
-    psi_grouping *grouping = NULL;
     size_t n;
     *margin = HUGE_VAL;
     pair[0] = pair[1] = -1;
     TRY(sort_transitions(ctx, problem, labels, NULL, &order, &n));
     if (n == 0) goto done;
     TRY(leaves_new(ctx, problem, rewards, labels, n_latent, n, order, &all));
-    const psi_forest forest = {all.n, all.none, all.none, false, 0.0};
     const psi_draws what = {.n = all.n_draws,
                             .node = all.node,
                             .outcome = all.outcome,
                             .n_families = 2 * problem->data->n_actions,
                             .family = all.first};
-    TRY(psi_group(ctx, &forest, &what, SIZE_MAX, &grouping));
-    *margin = grouping->weakest;
-    for (size_t v = 0; v < all.n; v++) {
-        for (size_t i = 0; i < 2; i++) {
-            if (grouping->group[v] == (int32_t)grouping->weakest_pair[i]) pair[i] = all.state[v];
-        }
-        for (size_t u = 0; grouping->n_groups < all.n && u < v; u++) { // some are one
-            if (grouping->group[u] != grouping->group[v]) continue;
-            pair[0] = all.state[u];
-            pair[1] = all.state[v];
-            *margin = -(double)grouping->same[v];
-            goto done;
-        }
-    }
+    TRY(find_most_alike(ctx, &all, &what, margin, pair));
 done:
-    psi_grouping_free(ctx, grouping);
+    leaves_free(ctx, &all);
+    base_free(ctx, order);
+    return status;
+}
+
+psi_status cluster_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *problem,
+                                      const int32_t *labels, size_t n_latent, double *margin,
+                                      int32_t pair[2])
+{
+    psi_status status = PSI_OK;
+    const size_t actions = problem->data->n_actions;
+    outcome_rewards means = {0};
+    sorted *order = NULL;
+    leaves all = {0};
+    int32_t *leaf = NULL, *none = NULL; // of every row: that of its latent state
+    size_t n;
+    *margin = HUGE_VAL;
+    pair[0] = pair[1] = -1;
+    TRY(sort_transitions(ctx, problem, labels, NULL, &order, &n));
+    if (n == 0) goto done;
+    TRY(leaves_new(ctx, problem, &means, labels, n_latent, n, order, &all));
+    TRY(base_alloc(ctx, problem->n_rows, sizeof *leaf, &leaf));
+    TRY(base_alloc(ctx, n_latent, sizeof *none, &none));
+    for (size_t k = 0; k < n_latent; k++) none[k] = -1;
+    for (size_t v = 0; v < all.n; v++) none[all.state[v]] = (int32_t)v;
+    for (size_t i = 0; i < problem->n_rows; i++) leaf[i] = labels[i] < 0 ? -1 : none[labels[i]];
+    const cluster_looks states = {.forest = {all.n, all.none, all.none, false, 0.0},
+                                  .left = all.none,
+                                  .parent = all.none,
+                                  .leaf = leaf};
+    TRY(cluster_mean_rewards(ctx, problem, &states, &means));
+    const psi_draws what = {.n = all.n_draws,
+                            .node = all.node,
+                            .outcome = all.outcome,
+                            .n_families = 2 * actions,
+                            .family = all.first,
+                            .n_means = actions,
+                            .precision = means.precision,
+                            .weighted = means.weighted,
+                            .mean_variance = means.variance};
+    TRY(find_most_alike(ctx, &all, &what, margin, pair));
+done:
+    cluster_outcome_rewards_free(ctx, &means);
+    base_free(ctx, none);
+    base_free(ctx, leaf);
     leaves_free(ctx, &all);
     base_free(ctx, order);
     return status;

@@ -30,4 +30,9 @@ psi_status cluster_ask_pairs(psi_ctx *ctx, const cluster_problem *problem,
                              const outcome_rewards *rewards, const int32_t *labels, size_t n_latent,
                              double *margin, int32_t pair[2]);
 
+// The same with the means of rewards in the place of their values.
+psi_status cluster_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *problem,
+                                      const int32_t *labels, size_t n_latent, double *margin,
+                                      int32_t pair[2]);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "cluster/contexts.h"
 #include "cluster/growth.h"
 #include "cluster/run.h"
 #include "cluster/seen.h"
@@ -120,17 +121,51 @@ static by_evidence_options how_to_refine(clustering_run *run)
                                  .user = run};
 }
 
-static psi_status group_looks(clustering_run *run)
+// Refinements by these rewards, as far as there is time.
+static psi_status refine_by(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_run *result = run->result;
     const by_evidence_options how = how_to_refine(run);
-    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
     TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
                                    &run->found));
     TRY(cluster_add_steps(run));
     if (run->found.stopped) TRY(base_cancelled(run->ctx)); // nothing is asked of what is not done
+done:
+    return status;
+}
+
+// Rewards are numbers where their values part what their means do not.
+static psi_status refine_looks(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    double margin;
+    int32_t pair[2];
+    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
+    TRY(refine_by(run));
+    if (run->outcomes.n < 3 || !run->looks.forest.looks) goto done;
+    TRY(cluster_ask_pairs_by_means(run->ctx, &run->problem, run->found.labels, run->found.n_latent,
+                                   &margin, pair));
+    if (margin >= 0.0) goto done;
+    by_evidence by_values = run->found; // the answer, until there is another one
+    run->found = (by_evidence){0};
+    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
+    status = cluster_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
+    if (status == PSI_OK) status = refine_by(run);
+    if (!run->found.labels) {
+        run->found = by_values;
+        by_values = (by_evidence){0};
+    }
+    cluster_by_evidence_free(run->ctx, &by_values);
+done:
+    return status;
+}
+
+static psi_status group_looks(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(refine_looks(run));
     result->labels = run->found.labels;
     result->n_latent = run->found.n_latent;
     result->has_terminal = run->problem.has_terminal;
@@ -247,7 +282,7 @@ done:
 // Whether latent states keep growing with the data. Asked where nothing else is certain and
 // refinements did not come to an end, neither of vectors nor of features: states that are there
 // have borders that stay where they are.
-static psi_status ask_for_growth(clustering_run *run, size_t n_latent)
+static psi_status ask_for_growth(clustering_run *run, size_t n_latent, bool means)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
@@ -255,7 +290,7 @@ static psi_status ask_for_growth(clustering_run *run, size_t n_latent)
     const float *vectors = run->raw ? run->raw : run->vectors;
     const size_t width = run->raw ? run->raw_looks.width : run->looks.width;
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_growth(run->ctx, &run->problem, width, vectors, run->options->seed, &how,
+    TRY(cluster_growth(run->ctx, &run->problem, width, vectors, means, run->options->seed, &how,
                        result->growth));
     result->growth[2] = n_latent;
     if (cluster_keeps_growing(result->growth)) {
@@ -276,14 +311,14 @@ static psi_status find_in_vectors(clustering_run *run)
     TRY(compare_vectors(run));
     const psi_verdict verdict = run->result->verdict;
     const size_t n_latent = run->found.n_latent;
-    const bool ended = run->found.converged;
+    const bool ended = run->found.converged, means = run->outcomes.n == 0;
     if (verdict != PSI_VERDICT_CERTAIN && verdict != PSI_VERDICT_NOTHING_TO_PREDICT &&
         run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
         TRY(try_features(run));
     }
     if (run->result->verdict == PSI_VERDICT_UNDETERMINED && !run->result->stopped && !ended &&
         !run->found.converged) {
-        TRY(ask_for_growth(run, n_latent));
+        TRY(ask_for_growth(run, n_latent, means));
     }
 done:
     return status;

@@ -77,8 +77,8 @@ done:
     return status;
 }
 
-static psi_status count_latent(psi_ctx *ctx, const part *of, size_t width, uint64_t seed,
-                               const by_evidence_options *how, size_t *n_latent)
+static psi_status count_latent(psi_ctx *ctx, const part *of, size_t width, bool means,
+                               uint64_t seed, const by_evidence_options *how, size_t *n_latent)
 {
     psi_status status = PSI_OK;
     cluster_problem problem = {0};
@@ -88,7 +88,8 @@ static psi_status count_latent(psi_ctx *ctx, const part *of, size_t width, uint6
     TRY(cluster_problem_new(ctx, &of->data, seed, &problem));
     cluster_looks_standardise(&problem, width, of->vectors);
     TRY(cluster_looks_tree(ctx, &problem, width, of->vectors, &looks));
-    TRY(cluster_outcome_rewards(ctx, &problem, &looks, &rewards));
+    TRY(means ? cluster_mean_rewards(ctx, &problem, &looks, &rewards)
+              : cluster_outcome_rewards(ctx, &problem, &looks, &rewards));
     TRY(cluster_refine_by_evidence(ctx, &problem, &looks, &rewards, how, &found));
     if (found.stopped) TRY(base_cancelled(ctx)); // a number that is not the last says nothing
     *n_latent = found.n_latent;
@@ -101,8 +102,8 @@ done:
 }
 
 psi_status cluster_growth(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                          const float *vectors, uint64_t seed, const by_evidence_options *how,
-                          size_t n_latent[2])
+                          const float *vectors, bool means, uint64_t seed,
+                          const by_evidence_options *how, size_t n_latent[2])
 {
     psi_status status = PSI_OK;
     by_evidence_options quietly = *how;
@@ -112,7 +113,8 @@ psi_status cluster_growth(psi_ctx *ctx, const cluster_problem *problem, size_t w
     for (size_t i = 0; i < 2; i++) {
         part of;
         status = part_new(ctx, problem->data, width, vectors, i == 0 ? 4 : 2, &of);
-        if (status == PSI_OK) status = count_latent(ctx, &of, width, seed, &quietly, &n_latent[i]);
+        if (status == PSI_OK)
+            status = count_latent(ctx, &of, width, means, seed, &quietly, &n_latent[i]);
         part_free(ctx, &of);
         TRY(status);
     }

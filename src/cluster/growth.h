@@ -8,10 +8,11 @@
 
 // Latent states that are found in a quarter of the episodes and in half of them, which has that
 // quarter in it, by vectors (n_rows, width) as they are; zeros where there are fewer than eight
-// episodes. About three quarters of what it took to find them in all. how is that of the whole.
+// episodes. About three quarters of what it took to find them in all. how is that of the whole, and
+// means whether its rewards were numbers.
 psi_status cluster_growth(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                          const float *vectors, uint64_t seed, const by_evidence_options *how,
-                          size_t n_latent[2]);
+                          const float *vectors, bool means, uint64_t seed,
+                          const by_evidence_options *how, size_t n_latent[2]);
 
 // Latent states in a quarter, half and all of the data: whether there is no end in sight. There are
 // more than chance adds to a count, the second doubling finds no fewer new ones than the first, and

@@ -28,6 +28,11 @@ double judging_safe(double n);
 // Adds one thing that is left open; beyond the first 64 nothing is added.
 psi_status judging_doubt(judging *run, psi_doubt what);
 
+// Actions that were never taken in a latent state, or anywhere, each as a doubt. several
+// (n_groups): of which latent states it matters, because they are of several observations; NULL: of
+// all.
+psi_status judging_ask_for_actions(judging *run, const uint8_t *several);
+
 // Rows whose looks were seen too rarely to show that they follow another law than their latent
 // state's, of what was compared, each as a doubt; and of the vectors that features were learnt
 // from.

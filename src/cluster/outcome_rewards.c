@@ -9,9 +9,12 @@
 
 enum { MOST_CLASSES = 4096 };
 
-// Two draws of one reward agree at least so often where values are classes. Noise hardly ever
+// Only the mean of a reward counts. In a table its values are classes where that makes no
+// difference: there are two, or observation and action determine it. Cells of looks mix latent
+// states, and single values tell more of these than means do: there they are classes if two draws
+// agree at least so often, until classes are seen to part what means do not. Noise hardly ever
 // repeats; a reward that is one of four with equal odds repeats that often.
-static const double REPEATS = 0.25;
+static const double REPEATS_IN_CELLS = 0.25;
 
 // Draws that the variance of the wider surroundings counts for, beside a cell's own.
 static const double PRIOR_DRAWS = 8.0;
@@ -107,13 +110,14 @@ done:
 
 // What is known of the mean reward of every leaf and action: its variance is that of its own draws,
 // held near that of the branch it is on.
-static psi_status find_means(psi_ctx *ctx, const cluster_problem *problem,
-                             const cluster_looks *looks, outcome_rewards *out)
+psi_status cluster_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
+                                const cluster_looks *looks, outcome_rewards *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     const size_t nodes = looks->forest.n_nodes, actions = data->n_actions;
     double *n = NULL, *sum = NULL, *square = NULL, *variance = NULL, *within = NULL;
+    *out = (outcome_rewards){0};
     for (size_t t = 0; t < data->n_transitions; t++) {
         out->mean += data->rewards[t] / (double)data->n_transitions;
     }
@@ -130,9 +134,9 @@ static psi_status find_means(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->weighted, &out->weighted));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const int32_t leaf = looks->leaf[problem->row[t]];
+        if (leaf < 0) continue;
         const size_t at = (size_t)leaf * actions + (size_t)data->actions[t];
         const double away = data->rewards[t] - out->mean;
-        if (leaf < 0) continue;
         n[at]++;
         sum[at] += away;
         square[at] += away * away;
@@ -171,6 +175,7 @@ done:
     base_free(ctx, square);
     base_free(ctx, sum);
     base_free(ctx, n);
+    if (status != PSI_OK) cluster_outcome_rewards_free(ctx, out);
     return status;
 }
 
@@ -184,8 +189,9 @@ psi_status cluster_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
     *out = (outcome_rewards){0};
     TRY(distinct_values(ctx, data, &value, &n));
     if (n > 2) TRY(share_of_repeats(ctx, problem, looks, &repeats));
-    if (n > MOST_CLASSES || repeats < REPEATS) {
-        TRY(find_means(ctx, problem, looks, out));
+    const double determined = looks->forest.looks ? REPEATS_IN_CELLS : 1.0;
+    if (n > MOST_CLASSES || repeats < determined) {
+        TRY(cluster_mean_rewards(ctx, problem, looks, out));
         goto done;
     }
     out->n = n;

@@ -5,16 +5,12 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "cluster/contexts.h"
+#include "cluster/units.h"
 
 #include <math.h>
 
 // What may speak against an observation's latent state: odds of nine to one.
 static const double LEAST_ODDS = 2.1972245773362196;
-
-// Halves of a branch that are so many standard deviations apart look different; with fewer rows
-// than FEW and two for every dimension in either, chance makes such gaps.
-static const float GAP = 3.0f;
-enum { FEW = 16, LARGE = 512 };
 
 // Total variation that the law of a look that stands by itself may differ from its group's without
 // being noticed, at two standard errors.
@@ -117,7 +113,7 @@ static double distance_to_nearest(const psi_grouping *groups, const laws *all, s
 
 // needed (n_groups, A): draws of each action that show whether a look has another law than its
 // group.
-static psi_status find_needed(judging *run, bool looks, double *needed)
+static psi_status find_needed(judging *run, double *needed)
 {
     psi_status status = PSI_OK;
     const psi_grouping *groups = run->found->grouping;
@@ -126,8 +122,8 @@ static psi_status find_needed(judging *run, bool looks, double *needed)
     TRY(laws_new(run->ctx, groups, &all));
     for (size_t g = 0; g < groups->n_groups; g++) {
         const double *counts = groups->counts + g * groups->n_outcomes;
-        double apart = distance_to_nearest(groups, &all, g);
-        if (looks) apart = fmin(apart, 1.5 * RESOLUTION); // at three standard errors, not two
+        const double nearest = distance_to_nearest(groups, &all, g);
+        const double apart = fmin(nearest, 1.5 * RESOLUTION); // at three standard errors, not two
         for (size_t a = 0; a < actions; a++) {
             needed[g * actions + a] = fmax(draws_needed(counts, groups->family, 2 * a, apart),
                                            draws_needed(counts, groups->family, 2 * a + 1, apart));
@@ -138,31 +134,7 @@ done:
     return status;
 }
 
-// ---- what stands apart --------------------------------------------------------------------------
-
-// Whether the halves of a node look different.
-static bool is_gap(const cluster_looks *looks, size_t v)
-{
-    if (looks->left[v] < 0 || looks->gap[v] <= GAP) return false;
-    const size_t l = (size_t)looks->left[v], r = (size_t)looks->right[v];
-    const size_t n = base_min(looks->end[l] - looks->begin[l], looks->end[r] - looks->begin[r]);
-    // the widest direction of n points in d dimensions is that much wider than it should be
-    const double chance = 1.0 + sqrt((double)looks->width / (double)n);
-    return n >= FEW + 2 * looks->width && (double)looks->gap[v] > (double)GAP * chance * chance;
-}
-
-psi_status judging_find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n)
-{
-    psi_status status = PSI_OK;
-    *n = 0;
-    TRY(base_alloc(ctx, looks->forest.n_nodes, sizeof **part, part));
-    for (size_t v = 0; v < looks->forest.n_nodes; v++) { // parents come first
-        const int32_t up = looks->parent[v];
-        (*part)[v] = up < 0 || is_gap(looks, (size_t)up) ? (int32_t)(*n)++ : (*part)[up];
-    }
-done:
-    return status;
-}
+// ---- what stands apart in the vectors -----------------------------------------------------------
 
 // Learnt features may have learnt that a look that was seen a few times is like another. So each
 // part of the tree over the vectors themselves that stands apart by gaps has to show enough of
@@ -186,7 +158,7 @@ psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_
     int32_t worst;
     *doubtful = 0;
     TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
-    TRY(find_needed(run, true, needed));
+    TRY(find_needed(run, needed));
     TRY(judging_find_parts(run->ctx, vectors, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * actions, sizeof *visits, &visits));
     TRY(base_alloc_zero(run->ctx, parts * k, sizeof *labels, &labels));
@@ -237,197 +209,7 @@ done:
     return status;
 }
 
-// ---- what looks alike ---------------------------------------------------------------------------
-
-// Observations that have to show enough of every action together: those of one latent state that
-// look alike.
-typedef struct units {
-    size_t n;
-    int32_t *of;      // (n_rows) −1: of none
-    int32_t *group;   // (n) −1: of none
-    uint32_t *visits; // (n, A)
-    size_t *rows;     // (n)
-    double *same;     // (n) nats by which all that followed is the group's law, not one of its own
-    double *against;  // (n) … and by which single families speak against it
-} units;
-
-static void units_free(psi_ctx *ctx, units *all)
-{
-    base_free(ctx, all->of);
-    base_free(ctx, all->group);
-    base_free(ctx, all->visits);
-    base_free(ctx, all->rows);
-    base_free(ctx, all->same);
-    base_free(ctx, all->against);
-}
-
-static int32_t root_of(int32_t *to, int32_t i)
-{
-    while (to[i] != i) i = to[i] = to[to[i]];
-    return i;
-}
-
-static void unite(int32_t *to, int32_t a, int32_t b)
-{
-    a = root_of(to, a);
-    b = root_of(to, b);
-    if (a != b) to[base_max((size_t)a, (size_t)b)] = (int32_t)base_min((size_t)a, (size_t)b);
-}
-
-// Branches of the tree whose leaves are all of one group, and have no gap between them.
-static psi_status find_branches(judging *run, int32_t *branch)
-{
-    psi_status status = PSI_OK;
-    const cluster_looks *looks = run->looks;
-    const size_t nodes = looks->forest.n_nodes;
-    int32_t *label = NULL;
-    TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
-    for (size_t v = nodes; v-- > 0;) {
-        label[v] = run->found->grouping->group[v];
-        if (looks->left[v] < 0) continue;
-        const int32_t l = label[looks->left[v]], r = label[looks->right[v]];
-        label[v] = l == r && !is_gap(looks, v) ? l : -1;
-    }
-    for (size_t v = 0; v < nodes; v++) { // −1: nodes above branches, and leaves that mix groups
-        const int32_t up = looks->parent[v];
-        branch[v] = label[v] < 0 ? -1 : up >= 0 && branch[up] >= 0 ? branch[up] : (int32_t)v;
-    }
-done:
-    base_free(run->ctx, label);
-    return status;
-}
-
-// Rows that look most alike and have one label are of one unit, so that borders between planes of
-// the tree, and cells that mix latent states, part nothing.
-static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
-{
-    psi_status status = PSI_OK;
-    const cluster_looks *looks = run->looks;
-    const int32_t *labels = run->result->labels;
-    const int32_t first = run->result->has_terminal ? 1 : 0;
-    for (size_t v = 0; v < looks->forest.n_nodes; v++) {
-        int32_t one = -1;
-        if (branch[v] != (int32_t)v) continue;
-        const int32_t label = run->found->grouping->group[looks->leaf[looks->row[looks->begin[v]]]];
-        for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
-            if (labels[looks->row[i]] != label + first) continue;
-            if (one < 0) one = (int32_t)looks->row[i];
-            unite(to, one, (int32_t)looks->row[i]);
-        }
-    }
-    for (size_t i = 0; i < run->problem->n_states; i++) {
-        const uint64_t row = run->problem->states[i];
-        const int32_t v = branch[looks->leaf[row]];
-        uint64_t nearest[LOOKS_NEAREST];
-        if (labels[row] < 0 || (v >= 0 && looks->end[v] - looks->begin[v] > LARGE)) continue;
-        if (i % 4096 == 0) TRY(base_cancelled(run->ctx));
-        const size_t n = cluster_looks_nearest(looks, NULL, row, nearest);
-        for (size_t j = 0; j < n; j++) {
-            if (labels[nearest[j]] == labels[row]) unite(to, (int32_t)row, (int32_t)nearest[j]);
-        }
-    }
-done:
-    return status;
-}
-
-// The planes of the tree may cut a few rows off from those that they look most like: rows of small
-// units are compared with all others. Where very many are small, nothing is said for any of them.
-static psi_status link_small_units(judging *run, int32_t *to)
-{
-    psi_status status = PSI_OK;
-    enum { MOST_ROWS = 2048 };
-    const cluster_problem *problem = run->problem;
-    const int32_t *labels = run->result->labels;
-    uint64_t nearest[LOOKS_NEAREST], small[MOST_ROWS];
-    uint32_t *size = NULL;
-    size_t n = 0;
-    TRY(base_alloc_zero(run->ctx, problem->n_rows, sizeof *size, &size));
-    for (size_t i = 0; i < problem->n_states; i++) {
-        size[root_of(to, (int32_t)problem->states[i])]++;
-    }
-    for (size_t i = 0; i < problem->n_states && n < MOST_ROWS; i++) {
-        const uint64_t row = problem->states[i];
-        if (labels[row] >= 0 && size[root_of(to, (int32_t)row)] < FEW) small[n++] = row;
-    }
-    for (size_t i = 0; n < MOST_ROWS && i < n; i++) {
-        TRY(base_cancelled(run->ctx));
-        const size_t found = cluster_looks_nearest_of_all(run->looks, small[i], nearest);
-        for (size_t j = 0; j < found; j++) {
-            if (labels[nearest[j]] != labels[small[i]]) continue;
-            unite(to, (int32_t)small[i], (int32_t)nearest[j]);
-        }
-    }
-done:
-    base_free(run->ctx, size);
-    return status;
-}
-
-// Leaves of a table are units as they are; of looks, connected rows of one label.
-static psi_status units_new(judging *run, units *out)
-{
-    psi_status status = PSI_OK;
-    const cluster_problem *problem = run->problem;
-    const psi_trajectories *data = problem->data;
-    const cluster_looks *looks = run->looks;
-    const psi_grouping *groups = run->found->grouping;
-    const size_t rows = problem->n_rows, nodes = looks->forest.n_nodes, actions = data->n_actions;
-    const int32_t first = run->result->has_terminal ? 1 : 0;
-    int32_t *to = NULL, *branch = NULL;
-    TRY(base_alloc(run->ctx, rows, sizeof *to, &to));
-    TRY(base_alloc(run->ctx, nodes, sizeof *branch, &branch));
-    TRY(base_alloc(run->ctx, rows, sizeof *out->of, &out->of));
-    TRY(base_alloc(run->ctx, problem->n_states, sizeof *out->group, &out->group));
-    for (size_t i = 0; i < rows; i++) {
-        to[i] = (int32_t)i;
-        out->of[i] = -1;
-    }
-    TRY(find_branches(run, branch));
-    if (looks->forest.looks) {
-        TRY(link_rows(run, branch, to));
-        TRY(link_small_units(run, to));
-    }
-    for (size_t v = 0; v < nodes; v++) branch[v] = looks->forest.looks ? branch[v] : -1;
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        const int32_t leaf = looks->leaf[row];
-        // a unit is named by its first row; of a table, by the leaf
-        int32_t *name = looks->forest.looks ? &out->of[root_of(to, (int32_t)row)] : &branch[leaf];
-        if (*name < 0) {
-            const int32_t label = run->result->labels[row];
-            out->group[out->n] = label < 0 ? -1 : label - first;
-            *name = (int32_t)out->n++;
-        }
-        out->of[row] = *name;
-    }
-    TRY(base_alloc_zero(run->ctx, out->n * actions, sizeof *out->visits, &out->visits));
-    TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->rows, &out->rows));
-    TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->same, &out->same));
-    TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->against, &out->against));
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        out->rows[out->of[row]]++;
-        if (!looks->forest.looks) {
-            out->against[out->of[row]] = (double)groups->against[looks->leaf[row]];
-        }
-    }
-    for (size_t v = 0; looks->forest.looks && v < nodes; v++) {
-        if (branch[v] != (int32_t)v) continue;
-        // trajectories may have labelled some rows of a branch otherwise: what it says is not of
-        // them
-        const int32_t g = groups->group[looks->leaf[looks->row[looks->begin[v]]]];
-        uint64_t i = looks->begin[v];
-        while (i < looks->end[v] && run->result->labels[looks->row[i]] != g + first) i++;
-        if (i < looks->end[v]) out->same[out->of[looks->row[i]]] += (double)groups->same[v];
-    }
-    for (size_t t = 0; t < data->n_transitions; t++) {
-        const size_t unit = (size_t)out->of[problem->row[t]];
-        out->visits[unit * actions + (size_t)data->actions[t]]++;
-    }
-done:
-    base_free(run->ctx, branch);
-    base_free(run->ctx, to);
-    return status;
-}
+// ---- often enough? ------------------------------------------------------------------------------
 
 // Rows that trajectories have labelled amid looks of other latent states are units of a few rows.
 // Nothing stands apart where the part of the tree that they are in has a clear unit of their latent
@@ -452,7 +234,7 @@ static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
             if (g < 0) continue;
             uint8_t *there = &has[(size_t)part[looks->leaf[row]] * groups + (size_t)g];
             if (turn == 0 && clear[u] == 1) *there = 1;
-            if (turn == 1 && clear[u] == 0 && *there && all->rows[u] < FEW) clear[u] = 2;
+            if (turn == 1 && clear[u] == 0 && *there && all->rows[u] < UNITS_FEW) clear[u] = 2;
             isolated += turn == 1 && clear[u] == 2;
             // their looks say otherwise: trajectories have to be sure of all of them together
             const double unsure = 1.0 - (double)confidence[row];
@@ -465,58 +247,86 @@ done:
     return status;
 }
 
-// Whether action a was taken in unit u often enough to show another law, or, of looks, at all where
+// Whether action a was taken in a unit of looks often enough to show another law, or at all where
 // all actions together have shown that it is the group's.
 static bool is_shown(const judging *run, const units *all, size_t u, size_t a, const double *needed)
 {
     const size_t actions = run->problem->data->n_actions;
     const uint32_t n = all->visits[u * actions + a];
-    if (!run->taken[a] || (double)n >= needed[(size_t)all->group[u] * actions + a]) return true;
-    return n > 0 && run->looks->forest.looks && all->same[u] > judging_safe((double)all->n);
+    if (!run->taken[a]) return true;
+    if ((double)n >= needed[(size_t)all->group[u] * actions + a]) return true;
+    return n > 0 && all->same[u] > judging_safe((double)all->n);
 }
 
-// A unit is clear if each action was taken in it often enough to show another law, were it as far
-// from the group's as the nearest other group's law is, or, of looks, if it was taken at all and
-// all that followed is clearly the group's law.
-psi_status judging_ask_for_visits(judging *run, size_t *doubtful)
+// What is left open of the units that are not clear.
+static psi_status say_what_is_rare(judging *run, const units *all, const uint8_t *clear,
+                                   const double *needed)
 {
     psi_status status = PSI_OK;
     const size_t actions = run->problem->data->n_actions;
-    const bool looks = run->looks->forest.looks;
     const int32_t first = run->result->has_terminal ? 1 : 0;
-    double *needed = NULL;
-    uint8_t *clear = NULL;
-    units all = {0};
-    *doubtful = 0;
-    TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
-    TRY(find_needed(run, looks, needed));
-    TRY(units_new(run, &all));
-    TRY(base_alloc(run->ctx, all.n, sizeof *clear, &clear));
-    for (size_t u = 0; u < all.n; u++) {
-        clear[u] = all.group[u] >= 0 && all.against[u] <= LEAST_ODDS;
-        for (size_t a = 0; clear[u] && a < actions; a++) {
-            clear[u] = is_shown(run, &all, u, a, needed);
-        }
-    }
-    TRY(ask_for_parts(run, &all, clear));
-    for (size_t u = 0; u < all.n; u++) {
-        const int32_t g = all.group[u];
-        if (clear[u]) continue;
-        *doubtful += all.rows[u];
-        if (looks && (double)all.rows[u] <= JUDGING_DOUBTFUL * (double)run->problem->n_states)
-            continue;
-        for (size_t a = 0; g >= 0 && a < actions; a++) {
-            if (is_shown(run, &all, u, a, needed)) continue;
+    const double few = JUDGING_DOUBTFUL * (double)run->problem->n_states;
+    for (size_t u = 0; u < all->n; u++) {
+        const int32_t g = all->group[u];
+        if (clear[u] || g < 0 || (double)all->rows[u] <= few) continue;
+        for (size_t a = 0; a < actions; a++) {
+            if (is_shown(run, all, u, a, needed)) continue;
             if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // said already
             TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
                                                .state = g + first,
                                                .other = (int32_t)a,
-                                               .visits = all.visits[u * actions + a]}));
+                                               .visits = all->visits[u * actions + a]}));
         }
     }
 done:
-    units_free(run->ctx, &all);
-    base_free(run->ctx, clear);
+    return status;
+}
+
+// A unit of looks is clear if each action was taken in it often enough to show another law, were it
+// as far from the group's as the nearest other group's law is, or at all where all that followed is
+// clearly the group's law.
+static psi_status ask_looks(judging *run, const units *all, uint8_t *clear, size_t *clumps)
+{
+    psi_status status = PSI_OK;
+    const size_t actions = run->problem->data->n_actions;
+    double *needed = NULL;
+    TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
+    TRY(find_needed(run, needed));
+    for (size_t u = 0; u < all->n; u++) {
+        for (size_t a = 0; clear[u] && a < actions; a++) {
+            clear[u] = is_shown(run, all, u, a, needed);
+        }
+    }
+    TRY(ask_for_parts(run, all, clear));
+    TRY(say_what_is_rare(run, all, clear, needed));
+    TRY(judging_ask_clumps(run, needed, clumps));
+done:
     base_free(run->ctx, needed);
+    return status;
+}
+
+psi_status judging_ask_for_visits(judging *run, size_t *doubtful)
+{
+    psi_status status = PSI_OK;
+    const bool looks = run->looks->forest.looks;
+    uint8_t *clear = NULL, *several = NULL;
+    units all = {0};
+    size_t more; // rows
+    *doubtful = 0;
+    TRY(units_new(run, &all));
+    TRY(base_alloc(run->ctx, all.n, sizeof *clear, &clear));
+    TRY(base_alloc(run->ctx, run->found->grouping->n_groups, sizeof *several, &several));
+    if (!looks) TRY(judging_ask_merged(run, &all, several, &more));
+    TRY(judging_ask_for_actions(run, looks ? NULL : several));
+    for (size_t u = 0; u < all.n; u++) {
+        clear[u] = all.group[u] >= 0 && all.against[u] <= LEAST_ODDS;
+    }
+    if (looks) TRY(ask_looks(run, &all, clear, &more));
+    for (size_t u = 0; u < all.n; u++) *doubtful += clear[u] ? 0 : all.rows[u];
+    *doubtful = base_max(*doubtful, more);
+done:
+    units_free(run->ctx, &all);
+    base_free(run->ctx, several);
+    base_free(run->ctx, clear);
     return status;
 }

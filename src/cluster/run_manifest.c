@@ -257,7 +257,8 @@ done:
 static bool makes_sense(const psi_run *run, const psi_doubt *doubt)
 {
     const int32_t latent = (int32_t)run->n_latent, actions = (int32_t)run->n_actions;
-    const bool many = doubt->kind == PSI_DOUBT_PAST || doubt->kind == PSI_DOUBT_GROWTH;
+    const bool many = doubt->kind == PSI_DOUBT_PAST || doubt->kind == PSI_DOUBT_GROWTH ||
+                      doubt->kind == PSI_DOUBT_UNTRIED;
     if (doubt->state < (many ? -1 : 0) || doubt->state >= latent) return false;
     switch (doubt->kind) {
     case PSI_DOUBT_PAIR: return doubt->other >= 0 && doubt->other < latent;

@@ -49,17 +49,26 @@ done:
 }
 
 // A latent state in which an action was never taken may be several.
-static psi_status ask_for_actions(judging *run)
+psi_status judging_ask_for_actions(judging *run, const uint8_t *several)
 {
     psi_status status = PSI_OK;
     const size_t actions = run->problem->data->n_actions;
-    for (size_t k = run->result->has_terminal ? 1 : 0; k < run->result->n_latent; k++) {
-        for (size_t a = 0; a < actions; a++) {
+    const size_t first = run->result->has_terminal ? 1 : 0;
+    bool any = !several;
+    for (size_t k = first; k < run->result->n_latent; k++) {
+        const bool asked = !several || several[k - first];
+        any |= asked;
+        for (size_t a = 0; asked && a < actions; a++) {
             if (!run->taken[a] || run->visits[k * actions + a] > 0) continue;
             TRY(judging_doubt(
                 run,
                 (psi_doubt){.kind = PSI_DOUBT_UNTRIED, .state = (int32_t)k, .other = (int32_t)a}));
         }
+    }
+    for (size_t a = 0; any && a < actions; a++) {
+        if (run->taken[a]) continue;
+        TRY(judging_doubt(
+            run, (psi_doubt){.kind = PSI_DOUBT_UNTRIED, .state = -1, .other = (int32_t)a}));
     }
 done:
     return status;
@@ -139,7 +148,6 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
     result->margin = found->grouping->weakest;
     if (rewards->n == 1 && !problem->has_terminal) goto done;
     TRY(count_visits(&run));
-    TRY(ask_for_actions(&run));
     if (result->margin < apart) {
         const int32_t first = problem->has_terminal ? 1 : 0;
         TRY(judging_doubt(&run,
@@ -147,6 +155,13 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                                       .state = (int32_t)found->grouping->weakest_pair[0] + first,
                                       .other = (int32_t)found->grouping->weakest_pair[1] + first,
                                       .nats = result->margin}));
+    }
+    if (found->unclear && result->margin >= apart) {
+        result->margin = apart; // that much would have been enough, at most
+        TRY(judging_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
+                                            .state = found->unclear_pair[0],
+                                            .other = found->unclear_pair[1],
+                                            .nats = result->margin}));
     }
     TRY(judging_ask_for_visits(&run, &rare));
     result->doubtful =
@@ -219,7 +234,7 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
                            ? share_unclear(problem, result->labels, result->confidence)
                            : result->ignored;
     TRY(count_visits(&run));
-    TRY(ask_for_actions(&run));
+    TRY(judging_ask_for_actions(&run, NULL));
     TRY(cluster_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
                           pair));
     if (result->margin < judging_safe(0.5 * k * (k - 1.0))) {

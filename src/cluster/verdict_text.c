@@ -61,6 +61,11 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  doubt->state, doubt->other, doubt->nats);
         return;
     case PSI_DOUBT_UNTRIED:
+        if (doubt->state < 0) {
+            snprintf(text, size, "action %d was never taken: what it does is not known",
+                     doubt->other);
+            return;
+        }
         snprintf(text, size, "action %d was never taken in latent state %d: try it there",
                  doubt->other, doubt->state);
         return;

@@ -33,6 +33,7 @@ typedef struct cell {
 typedef struct search {
     psi_ctx *ctx;
     const psi_forest *forest;
+    double caution; // as in the draws
     evidence_rows rows;
     evidence_groups groups;
     blend_work *blend;
@@ -96,14 +97,15 @@ static double novel(const search *run, size_t g, size_t v, double alone)
 {
     const bool own = run->label[v] == (int32_t)g;
     const double others = (double)run->groups.cells[g] - (own ? 1.0 : 0.0);
-    if (run->forest->impurity > 0.0) return alone - log(fmax(others, 1.0));
-    if (run->forest->looks) return alone;
-    return fmax(alone, evidence_novel(&run->groups, g, v, own)) - log(fmax(others, 1.0));
+    if (run->forest->impurity > 0.0) return alone - log(fmax(others, 1.0)) - run->caution;
+    if (run->forest->looks) return alone - run->caution;
+    return fmax(alone, evidence_novel(&run->groups, g, v, own)) - log(fmax(others, 1.0)) -
+           run->caution;
 }
 
-// Nats by which a cell fits its group better than any other; a cell that is a group by itself, by
-// which it is a state of its own.
-static double margin_of(search *run, const cell *c)
+// Nats by which a cell fits its group better than any other, which *nearest gets (n: none is near);
+// a cell that is a group by itself, by which it is a state of its own.
+static double margin_of(search *run, const cell *c, size_t *nearest)
 {
     const evidence_groups *groups = &run->groups;
     const size_t own = (size_t)c->group;
@@ -111,9 +113,15 @@ static double margin_of(search *run, const cell *c)
     const double fit = single ? evidence_novel(groups, groups->n, c->node, false)
                               : evidence_fit(groups, own, c->node, true, -HUGE_VAL);
     double other;
-    const size_t nearest = best_group(run, c->node, own, fit - LARGE_MARGIN, &other);
-    if (nearest == groups->n) return LARGE_MARGIN;
-    return (single ? novel(run, nearest, c->node, fit) : fit) - other;
+    *nearest = best_group(run, c->node, own, fit - LARGE_MARGIN, &other);
+    if (*nearest == groups->n) return LARGE_MARGIN;
+    return (single ? novel(run, *nearest, c->node, fit) + run->caution : fit) - other;
+}
+
+// A fit below that is worse than a state of its own, whatever is shared.
+static double least_fit(const search *run, double alone)
+{
+    return alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means) - run->caution;
 }
 
 // From the leaves up: is a node best explained as a cell of one group, as one that founds a group,
@@ -127,7 +135,7 @@ static void cut(search *run, bool first)
         double alone = evidence_novel(&run->groups, run->groups.n, v, false);
         double value = alone, fit;
         int32_t choice = NOVEL;
-        const double least = alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means);
+        const double least = least_fit(run, alone);
         const size_t g = best_group(run, v, SIZE_MAX, least, &fit);
         if (g < run->groups.n) {
             value = novel(run, g, v, alone);
@@ -203,7 +211,7 @@ static psi_status found_groups(search *run)
             continue;
         }
         const double alone = evidence_novel(&run->groups, run->groups.n, c->node, false);
-        const double least = alone - M_LN2 * (double)(run->rows.n_families + run->rows.n_means);
+        const double least = least_fit(run, alone);
         double fit;
         size_t g = best_group(run, c->node, SIZE_MAX, least, &fit);
         if (g == run->groups.n || fit < novel(run, g, c->node, alone)) {
@@ -231,7 +239,8 @@ static psi_status join_groups(search *run)
         joined = false;
         for (size_t g = 0; g < groups->n; g++) {
             for (size_t h = g + 1; groups->cells[g] && h < groups->n; h++) {
-                if (groups->cells[h] == 0 || evidence_pair(groups, &index, g, h, 0.0) < 0.0) {
+                if (groups->cells[h] == 0 ||
+                    evidence_pair(groups, &index, g, h, -run->caution) < -run->caution) {
                     continue;
                 }
                 TRY(evidence_groups_join(run->ctx, groups, g, h));
@@ -335,38 +344,50 @@ static bool label_nodes(search *run, int32_t *before)
 
 // ---- the result ---------------------------------------------------------------------------------
 
-// The two groups that are kept apart by least.
-static psi_status find_weakest(search *run, psi_grouping *out)
+static int32_t root_of(int32_t *to, int32_t i)
+{
+    while (to[i] != i) i = to[i] = to[to[i]];
+    return i;
+}
+
+// The two groups that are kept apart by least, and which are not clearly apart: linked (groups->n).
+static psi_status find_weakest(search *run, double clear, int32_t *linked, psi_grouping *out)
 {
     psi_status status = PSI_OK;
     const evidence_groups *groups = &run->groups;
     evidence_index index = {0};
     TRY(evidence_index_new(run->ctx, groups, &index));
     out->weakest = HUGE_VAL;
+    for (size_t g = 0; g < groups->n; g++) linked[g] = (int32_t)g;
     for (size_t g = 0; g < groups->n; g++) {
         for (size_t h = g + 1; groups->cells[g] && h < groups->n; h++) {
             if (groups->cells[h] == 0) continue;
-            const double apart = -evidence_pair(groups, &index, g, h, -out->weakest);
+            const double limit = fmax(out->weakest, clear);
+            const double apart = -evidence_pair(groups, &index, g, h, -limit);
+            if (apart < clear) linked[root_of(linked, (int32_t)h)] = root_of(linked, (int32_t)g);
             if (apart >= out->weakest) continue;
             out->weakest = apart;
             out->weakest_pair[0] = g;
             out->weakest_pair[1] = h;
         }
     }
+    for (size_t g = 0; g < groups->n; g++) linked[g] = root_of(linked, (int32_t)g);
 done:
     evidence_index_free(run->ctx, &index);
     return status;
 }
 
-static psi_status report(search *run, psi_grouping *out)
+static psi_status report(search *run, double clear, psi_grouping *out)
 {
     psi_status status = PSI_OK;
     const evidence_groups *groups = &run->groups;
     const size_t n = run->rows.n_nodes, outcomes = run->rows.n_outcomes;
-    int32_t *name = NULL;
+    int32_t *name = NULL, *linked = NULL;
     TRY(base_alloc(run->ctx, groups->n + 1, sizeof *name, &name));
+    TRY(base_alloc(run->ctx, groups->n + 1, sizeof *linked, &linked));
     TRY(base_alloc(run->ctx, n, sizeof *out->group, &out->group));
     TRY(base_alloc_zero(run->ctx, n, sizeof *out->margin, &out->margin));
+    TRY(base_alloc_zero(run->ctx, n, sizeof *out->next, &out->next));
     TRY(base_alloc_zero(run->ctx, n, sizeof *out->same, &out->same));
     TRY(base_alloc_zero(run->ctx, n, sizeof *out->against, &out->against));
     TRY(base_alloc(run->ctx, run->rows.n_families, sizeof(double), &out->concentration));
@@ -375,9 +396,13 @@ static psi_status report(search *run, psi_grouping *out)
     out->n_outcomes = outcomes;
     TRY(base_alloc(run->ctx, out->n_families + 1, sizeof *out->family, &out->family));
     memcpy(out->family, run->rows.first, (out->n_families + 1) * sizeof *out->family);
-    TRY(find_weakest(run, out));
+    TRY(find_weakest(run, clear, linked, out));
     for (size_t g = 0; g < groups->n; g++) {
         name[g] = groups->cells[g] ? (int32_t)out->n_groups++ : -1;
+    }
+    TRY(base_alloc(run->ctx, out->n_groups, sizeof *out->linked, &out->linked));
+    for (size_t g = 0; g < groups->n; g++) {
+        if (groups->cells[g]) out->linked[name[g]] = name[linked[g]];
     }
     for (size_t i = 0; out->weakest < HUGE_VAL && i < 2; i++) {
         out->weakest_pair[i] = (size_t)name[out->weakest_pair[i]];
@@ -390,13 +415,16 @@ static psi_status report(search *run, psi_grouping *out)
     }
     for (size_t i = 0; i < run->n_cells; i++) {
         const cell *c = &run->cells[i];
-        out->margin[c->node] = c->group < 0 ? 0.0f : (float)margin_of(run, c);
+        size_t nearest = groups->n;
+        out->margin[c->node] = c->group < 0 ? 0.0f : (float)margin_of(run, c, &nearest);
+        out->next[c->node] = nearest < groups->n ? name[nearest] : -1;
     }
     for (size_t v = 0; v < n; v++) { // cells come before what is below them
         if (!is_leaf(run, v)) {
             const float margin = out->margin[v];
             if (run->choice[v] != SPLIT) {
                 out->margin[run->forest->left[v]] = out->margin[run->forest->right[v]] = margin;
+                out->next[run->forest->left[v]] = out->next[run->forest->right[v]] = out->next[v];
             }
             out->group[v] = -1;
         } else {
@@ -414,6 +442,7 @@ static psi_status report(search *run, psi_grouping *out)
     }
     out->blends = run->blends;
 done:
+    base_free(run->ctx, linked);
     base_free(run->ctx, name);
     return status;
 }
@@ -423,7 +452,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
 {
     psi_status status = PSI_OK;
     const size_t n = forest->n_nodes;
-    search run = {.ctx = ctx, .forest = forest};
+    search run = {.ctx = ctx, .forest = forest, .caution = draws->caution};
     psi_grouping *made = NULL;
     int32_t *before = NULL;
     *out = NULL;
@@ -458,7 +487,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
         evidence_learn_concentration(&run.groups);
     }
     TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
-    TRY(report(&run, made));
+    TRY(report(&run, draws->clear, made));
     *out = made;
     made = NULL;
 done:
@@ -480,6 +509,8 @@ void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
     if (!grouping) return;
     base_free(ctx, grouping->group);
     base_free(ctx, grouping->margin);
+    base_free(ctx, grouping->next);
+    base_free(ctx, grouping->linked);
     base_free(ctx, grouping->same);
     base_free(ctx, grouping->against);
     base_free(ctx, grouping->family);

@@ -123,8 +123,8 @@ static psi_status ask(psi_ctx *ctx, void *argument)
     cluster_problem problem;
     psi_status status = cluster_problem_new(ctx, a->data, 0, &problem);
     if (status != PSI_OK) return status;
-    status = cluster_growth(ctx, &problem, 1, psi_observations_data(a->data->observations), 0, &how,
-                            a->n_latent);
+    status = cluster_growth(ctx, &problem, 1, psi_observations_data(a->data->observations), false,
+                            0, &how, a->n_latent);
     cluster_problem_free(ctx, &problem);
     return status;
 }
