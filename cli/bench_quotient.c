@@ -81,13 +81,13 @@ static psi_status measure(psi_ctx *ctx, const char *what, const psi_model *model
     const clock_t before = clock();
     TRY(psi_quotient_find(ctx, model, NULL, &found));
     const double processor = (double)(clock() - before) / CLOCKS_PER_SEC;
-    json_t *line =
-        json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "model", what, "states",
-                  (json_int_t)model->n_states, "transitions", (json_int_t)model->n_transitions,
-                  "blocks", (json_int_t)found->partition->n_blocks, "seconds", found->seconds,
-                  "processor_seconds", processor, "nanoseconds_per_transition",
-                  processor * 1e9 / (double)base_max(model->n_transitions, 1), "bytes",
-                  (json_int_t)found->bytes);
+    json_t *line = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "model", what, "states",
+        (json_int_t)model->n_states, "transitions", (json_int_t)model->n_transitions, "blocks",
+        (json_int_t)found->partition->n_blocks, "passes", (json_int_t)found->n_passes, "rounds",
+        (json_int_t)found->n_rounds, "seconds", found->seconds, "processor_seconds", processor,
+        "nanoseconds_per_transition", processor * 1e9 / (double)base_max(model->n_transitions, 1),
+        "bytes", (json_int_t)found->bytes);
     if (!line || json_array_append_new(lines, line) != 0)
         TRY(FAIL(ctx, PSI_ENOMEM, "no memory for the results"));
 done:

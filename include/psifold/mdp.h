@@ -202,12 +202,13 @@ typedef struct psi_refine_options {
     psi_norm norm;          // of one action's difference; the sum over actions is compared with ε
     bool recluster;         // all states anew each time; false: strictly inside the old blocks
     size_t max_refinements; // 0: as many as there are states
+    const psi_partition *start; // only states of one block of it may come together; NULL: all
 } psi_refine_options;
 PSI_API psi_refine_options psi_refine_defaults(void);
 
 // The partition that was found, and how.
 typedef struct psi_refinement {
-    psi_partition *partition; // block 0 is the terminal states', where there are any
+    psi_partition *partition; // block 0 is the terminal states', if there are any and no start
     size_t n_refinements;     // the reward refinement included
     size_t *clusters;         // (n_refinements) blocks of c_1, c_2, …
     bool converged;           // the last two are equal
@@ -396,13 +397,21 @@ PSI_API psi_status psi_model_add_reward(psi_ctx *ctx, psi_model *model, const ch
                                         bool state, bool choice, psi_model_reward **out);
 
 // PSI_EDATA with a sentence that names the state, unless offsets ascend, next states exist,
-// probabilities are positive and sum to 1 (to 1e-6, as models are written with six digits), rewards
-// are finite, actions exist, and a Markov chain has no state with two choices. O(m).
+// probabilities are positive and sum to 1 (as far as numbers of six digits do: 5e-7 for each),
+// rewards are finite, actions exist, and a Markov chain has no state with two choices. O(m).
 PSI_API psi_status psi_model_check(psi_ctx *ctx, const psi_model *model);
 
 // An MDP of psi_mdp as such a model: action a of a state is its choice a, unseen pairs are left
 // out, the reward is called "reward", terminal states are labelled "terminal".
 PSI_API psi_status psi_model_from_mdp(psi_ctx *ctx, const psi_mdp *mdp, psi_model **out);
+
+// And back: the choice with action a is row (s, a), an action that a state does not have is an
+// unseen pair, a state without choices is terminal. The rewards are those of the model's reward of
+// this name (NULL: the first; none: zeros), of state and choice together; rows that sum to 1 in few
+// digits are made to sum to 1. PSI_EUSAGE for a name that is not there, PSI_EUNSUPPORTED for two
+// choices of a state with one action.
+PSI_API psi_status psi_mdp_from_model(psi_ctx *ctx, const psi_model *model, const char *reward,
+                                      psi_mdp **out);
 
 // Reads a model; what it is, is seen from its content: Storm's DRN, UMB (a tar, maybe gzipped), or
 // Gymnasium's P as JSON, {"0": {"0": [[probability, next, reward, terminated], …], …}, …}. A path
@@ -425,6 +434,8 @@ typedef struct psi_quotient_options {
     double tolerance;           // 0: exact; else two numbers in one cell of this width are equal
     bool ignore_actions;        // a choice may be matched by one with another action
     const psi_partition *start; // only states of one block of it may come together; NULL: all
+    double epsilon_sf;          // 0: exact; else Algorithm 1: successor features within this …
+    double gamma;               // … for this discount; 0: .4
     int hash_bits;              // 0: 64; fewer show that collisions are found
 } psi_quotient_options;
 PSI_API psi_quotient_options psi_quotient_defaults(void);
@@ -433,10 +444,11 @@ PSI_API psi_quotient_options psi_quotient_defaults(void);
 typedef struct psi_quotient_result {
     psi_partition *partition; // blocks in order of their first states
     psi_model *model;         // over the blocks: the choices of each block's first state
-    size_t n_passes;          // over all states …
-    size_t n_rounds;          // … and over those whose successors were renamed
-    size_t n_verified;        // times all signatures were compared; above 1: hashes had collided
-    double defect;            // the largest difference of two numbers taken to be equal
+    size_t n_settled; // states off all cycles: looked up once; the others are refined, in passes …
+    size_t n_passes;  // … over all of them …
+    size_t n_rounds;  // … and in rounds over those whose successors were renamed
+    size_t n_verified; // times all signatures were compared; above 1: hashes had collided
+    double defect;     // the largest difference of two numbers taken to be equal
     double seconds;
     size_t bytes; // of memory, beside the model and the result
 } psi_quotient_result;
@@ -452,6 +464,11 @@ typedef struct psi_quotient_result {
 // width; being closer than a tolerance is no equivalence (a ~ b ~ c does not make a ~ c), sharing a
 // cell is one. Numbers that are close can lie in two cells: the partition may be finer than another
 // that is as good; defect says how far its states really are from their blocks' first ones.
+//
+// With epsilon_sf, psi_refine finds the partition, inside the chosen labels: there is one reward
+// (PSI_EUSAGE for several), no tolerance, and actions are kept apart (PSI_EUNSUPPORTED for two
+// choices of a state with one action); those that a state does not have lead to an extra terminal
+// state. n_passes says how many refinements it took. O(K²) memory.
 PSI_API psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
                                      const psi_quotient_options *options,
                                      psi_quotient_result **out);

@@ -55,43 +55,6 @@ struct flat_quotient {
     psi_mdp *folded; // the quotient with one choice for every action
 };
 
-// The quotient as an MDP. PSI_EUNSUPPORTED if a state has two choices of one action.
-static int fold(flat_session *session, const psi_model *m, psi_mdp **out)
-{
-    const size_t n_actions = m->n_actions > 0 ? m->n_actions : 1;
-    const size_t pairs = m->n_states * n_actions;
-    uint64_t *row = malloc((m->n_transitions + 1) * sizeof *row);
-    double *reward = calloc(pairs + 1, sizeof *reward);
-    uint8_t *terminal = calloc(m->n_states + 1, 1), *taken = calloc(pairs + 1, 1);
-    int status = PSI_OK;
-    if (!row || !reward || !terminal || !taken) {
-        status = flat_fail(session, PSI_ENOMEM, "no memory for a quotient");
-        goto done;
-    }
-    const psi_model_reward *given = m->n_rewards > 0 ? &m->rewards[0] : NULL;
-    for (size_t s = 0; status == PSI_OK && s < m->n_states; s++) {
-        terminal[s] = m->choices[s] == m->choices[s + 1];
-        for (uint64_t c = m->choices[s]; status == PSI_OK && c < m->choices[s + 1]; c++) {
-            const size_t pair = s * n_actions + (m->n_actions > 0 ? (size_t)m->action[c] : 0);
-            if (taken[pair]++)
-                status = flat_fail(session, PSI_EUNSUPPORTED,
-                                   "state %zu of the quotient has two choices of one action", s);
-            if (given && given->state) reward[pair] += given->state[s];
-            if (given && given->choice) reward[pair] += given->choice[c];
-            for (uint64_t i = m->offsets[c]; i < m->offsets[c + 1]; i++) row[i] = pair;
-        }
-    }
-    if (status == PSI_OK)
-        status = (int)psi_mdp_from_entries(session->ctx, m->n_states, n_actions, m->n_transitions,
-                                           row, m->next, m->probability, reward, terminal, out);
-done:
-    free(taken);
-    free(terminal);
-    free(reward);
-    free(row);
-    return status;
-}
-
 int flat_quotient_find(flat_session *session, const char *path, const char *options,
                        flat_quotient **out)
 {
@@ -107,8 +70,9 @@ int flat_quotient_find(flat_session *session, const char *path, const char *opti
         json_decref(given);
         return flat_fail(session, PSI_ENOMEM, "no memory for a quotient");
     }
-    if (json_unpack_ex(given, &error, JSON_STRICT, "{s?s, s?s, s?F, s?b}", "labels", &how.labels,
-                       "rewards", &how.rewards, "tolerance", &how.tolerance, "ignore_actions",
+    if (json_unpack_ex(given, &error, JSON_STRICT, "{s?s, s?s, s?F, s?F, s?F, s?b}", "labels",
+                       &how.labels, "rewards", &how.rewards, "tolerance", &how.tolerance, "epsilon",
+                       &how.epsilon_sf, "gamma", &how.gamma, "ignore_actions",
                        &ignore_actions) != 0) {
         status = flat_fail(session, PSI_EUSAGE, "options of a quotient: %s", error.text);
     }
@@ -116,7 +80,8 @@ int flat_quotient_find(flat_session *session, const char *path, const char *opti
     if (status == PSI_OK) status = (int)psi_model_read(session->ctx, path, &made->model);
     if (status == PSI_OK)
         status = (int)psi_quotient_find(session->ctx, made->model, &how, &made->result);
-    if (status == PSI_OK) status = fold(session, made->result->model, &made->folded);
+    if (status == PSI_OK)
+        status = (int)psi_mdp_from_model(session->ctx, made->result->model, NULL, &made->folded);
     json_decref(given);
     if (status != PSI_OK) {
         flat_quotient_free(session, made);
@@ -153,10 +118,11 @@ int flat_quotient_summary(flat_session *session, const flat_quotient *quotient, 
 {
     const psi_quotient_result *r = quotient->result;
     return flat_json(session,
-                     json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:I}", "states",
+                     json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I}", "states",
                                (json_int_t)quotient->model->n_states, "blocks",
-                               (json_int_t)r->partition->n_blocks, "passes",
-                               (json_int_t)r->n_passes, "rounds", (json_int_t)r->n_rounds, "defect",
-                               r->defect, "seconds", r->seconds, "bytes", (json_int_t)r->bytes),
+                               (json_int_t)r->partition->n_blocks, "settled",
+                               (json_int_t)r->n_settled, "passes", (json_int_t)r->n_passes,
+                               "rounds", (json_int_t)r->n_rounds, "defect", r->defect, "seconds",
+                               r->seconds, "bytes", (json_int_t)r->bytes),
                      json);
 }

@@ -220,6 +220,8 @@ def quotient(
     model: Mapping[Any, Any] | Sequence[Any] | str | os.PathLike[str],
     *,
     tolerance: float = 0.0,
+    epsilon: float = 0.0,
+    gamma: float = 0.4,
     ignore_actions: bool = False,
     labels: str | None = None,
     rewards: str | None = None,
@@ -228,7 +230,8 @@ def quotient(
     """Folds a finite model into the fewest states, exactly.
 
     ``model`` is Gymnasium's table ``P[state][action] = [(probability, next, reward, terminated),
-    …]``, or a path to a .drn, .umb, .tra or .json.
+    …]``, or a path to a .drn, .umb, .tra or .json. With ``epsilon``, the paper's Algorithm 1
+    answers instead, by successor features within it.
 
     >>> import psifold
     >>> stay, go = [(1.0, 0, 0.0, False)], [(1.0, 2, 1.0, True)]
@@ -236,6 +239,7 @@ def quotient(
     <psifold.Quotient: 3 states in 2 blocks>
     """
     options: dict[str, Any] = {"tolerance": float(tolerance), "ignore_actions": ignore_actions}
+    options |= {"epsilon": float(epsilon), "gamma": float(gamma)}
     if labels is not None:
         options["labels"] = labels
     if rewards is not None:

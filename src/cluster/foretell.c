@@ -270,7 +270,21 @@ static size_t slot_of(const foretold *what, size_t s, uint32_t known)
     return at;
 }
 
-double foretell_by_context(foretold *what, const uint32_t *known, double *moved)
+// What is foretold of every kind: how much more often it followed the same thing known than the
+// stratum. As odds, rare kinds count as much as frequent ones: where something happens only after a
+// certain past, that it is rare elsewhere is what tells.
+static void foretell_kinds(const foretold *what, size_t kinds, bool odds, const double *learnt,
+                           double n, const double *earlier, double before, double *x)
+{
+    for (size_t k = 0; k < kinds; k++) {
+        x[k] = (learnt[k] / n - earlier[k] / before) * n / (n + PRIOR_VISITS);
+        if (!odds || what->variance) continue;
+        const double share = (earlier[k] + 0.5) / (before + 0.5 * (double)kinds);
+        x[k] = log((learnt[k] + PRIOR_VISITS * share) / ((n + PRIOR_VISITS) * share));
+    }
+}
+
+double foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved)
 {
     sum all = {0};
     double most = 0.0;
@@ -287,9 +301,7 @@ double foretell_by_context(foretold *what, const uint32_t *known, double *moved)
         const size_t at = slot_of(what, s, known[what->at[i]]);
         double *learnt = what->learnt + at * FORETELL_KINDS, *n = &what->learnt_visits[at];
         if (*n > 0.0 && *n < before) {
-            for (size_t k = 0; k < kinds; k++) {
-                x[k] = (learnt[k] / *n - earlier[k] / before) * *n / (*n + PRIOR_VISITS);
-            }
+            foretell_kinds(what, kinds, odds, learnt, *n, earlier, before, x);
             add(what, i, x, &all);
         }
         ++*n;

@@ -41,7 +41,7 @@ void foretold_free(psi_ctx *ctx, foretold *what);
 // next latent states are compared by whether the usual one (kind 0) came.
 double foretell_by_number(foretold *what, const float *known, double *moved);
 // Something known, FORETELL_NONE where nothing is: what it foretells is learnt on the way.
-double foretell_by_context(foretold *what, const uint32_t *known, double *moved);
+double foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved);
 // What followed the same stratum before, the more the nearer: it counts by a share of 1 − 1/scale
 // less with every visit. episode (n_transitions): only within; NULL: anywhere.
 double foretell_by_echo(foretold *what, const uint32_t *episode, double scale, double *moved);

@@ -57,10 +57,10 @@ done:
 
 // ---- numbers ------------------------------------------------------------------------------------
 
-// One after the other: having stayed, a surprise just before, or anywhere in the episode, how long
-// it lasts, how long the data last; what rewards and surprises were beyond their means, on average
-// over some time; an action, a class of rewards, both together.
-enum { STAYED, SURPRISED, SURPRISED_BEFORE, LATE, TREND, AVERAGES };
+// One after the other: having stayed, doing the same again, a surprise just before, or anywhere in
+// the episode, how long it lasts, how long the data last; what rewards and surprises were beyond
+// their means, on average over some time; an action, a class of rewards, both together.
+enum { STAYED, REPEATED, SURPRISED, SURPRISED_BEFORE, LATE, TREND, AVERAGES };
 static const double SCALES[] = {1.0, 4.0, 16.0, 64.0, 1e9};
 enum { N_SCALES = sizeof SCALES / sizeof *SCALES, ACTION = AVERAGES + 2 * N_SCALES };
 enum { MOST_EVENTS = 64, MOST_PAIRS = 256 };
@@ -103,7 +103,8 @@ void memory_number(const memory *past, size_t which, float *known)
             } else if (which >= ACTION) {
                 known[t] = (float)(action == which - ACTION);
             } else {
-                known[t] = which == STAYED ? (float)(past->labels[row] == past->labels[row - 1])
+                known[t] = which == STAYED     ? (float)(past->labels[row] == past->labels[row - 1])
+                           : which == REPEATED ? (float)(data->actions[t] == data->actions[t - 1])
                            : which == SURPRISED        ? (float)past->surprise[t - 1]
                            : which == SURPRISED_BEFORE ? (float)surprised
                            : which == LATE             ? log2f((float)(t - begin))

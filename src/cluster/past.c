@@ -20,6 +20,7 @@ typedef struct asking {
     psi_ctx *ctx;
     const cluster_problem *problem;
     const outcome_rewards *rewards;
+    outcome_rewards classes; // what is remembered of rewards that are numbers, too
     const int32_t *labels;
     const int32_t *look; // (n_rows)
     size_t n_looks;
@@ -31,20 +32,27 @@ typedef struct asking {
 
 // ---- one past against the others ----------------------------------------------------------------
 
-// The past is the latent state before, the action there, and the class of its reward.
-static psi_status compare_pasts(asking *run, double allowed, cluster_past *out)
+// The past is the latent state before, the action there, or both and the class of its reward: the
+// less it tells apart, the smaller a difference shows.
+typedef enum past_kind { STATE_BEFORE, ACTION_BEFORE, ALL_BEFORE, PAST_KINDS } past_kind;
+
+static psi_status compare_pasts(asking *run, past_kind kind, double allowed, cluster_past *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = run->problem->data;
-    const size_t classes = base_max(run->rewards->n, 1);
+    const size_t classes = base_max(run->classes.n, 1);
     uint64_t *context = NULL;
     TRY(base_alloc(run->ctx, data->n_transitions, sizeof *context, &context));
     for (size_t t = 0; t < data->n_transitions; t++) {
         context[t] = CONTEXT_NONE;
         if (!run->asked[t]) continue;
-        const size_t class = run->rewards->n > 1 ? (size_t)run->rewards->of[t - 1] : 0;
+        const size_t class = run->classes.n > 1 ? (size_t)run->classes.of[t - 1] : 0;
         const uint64_t before = (uint64_t)run->labels[run->problem->row[t] - 1];
-        context[t] = (before * data->n_actions + (uint64_t)data->actions[t - 1]) * classes + class;
+        const uint64_t action = (uint64_t)data->actions[t - 1];
+        context[t] = kind == STATE_BEFORE ? before
+                     : kind == ACTION_BEFORE
+                         ? action
+                         : (before * data->n_actions + action) * classes + class;
     }
     TRY(cluster_compare_contexts(run->ctx, run->problem, run->rewards, run->labels, run->n_latent,
                                  context, allowed, &out->share, &out->worst, NULL));
@@ -95,8 +103,10 @@ static psi_status foretell(asking *run, memory *past, bool rewards, double clear
     for (size_t which = 0; which < past->n_contexts; which++) {
         TRY(base_cancelled(run->ctx));
         memory_context(past, which, context);
-        nats = foretell_by_context(&what, context, &moved);
-        weigh(run, nats, moved, clear, suspect, out);
+        for (size_t odds = 0; odds < (rewards ? 1 : 2); odds++) {
+            nats = foretell_by_context(&what, context, odds == 1, &moved);
+            weigh(run, nats, moved, clear, suspect, out);
+        }
     }
     for (size_t which = 0; which < 2 * N_ECHOES; which++) {
         nats = foretell_by_echo(&what, which % 2 ? past->episode : NULL, ECHOES[which / 2], &moved);
@@ -115,9 +125,9 @@ static psi_status ask_all(asking *run, double allowed, cluster_past *out)
     const size_t n = run->problem->data->n_transitions;
     const size_t places = base_min(base_max(PLACE_STEPS / (n + 1), FEWEST_PLACES), MOST_PLACES);
     memory past = {0};
-    TRY(memory_new(run->ctx, run->problem, run->rewards, run->labels, run->n_latent, run->look,
+    TRY(memory_new(run->ctx, run->problem, &run->classes, run->labels, run->n_latent, run->look,
                    run->n_looks, places, &past));
-    const double ways = 2.0 * (double)(past.n_numbers + past.n_contexts + 2 * N_ECHOES);
+    const double ways = (double)(2 * (past.n_numbers + 2 * N_ECHOES) + 3 * past.n_contexts);
     const double clear = log(ways / allowed), suspect = log(ways / SUSPECT);
     for (size_t rewards = 0; rewards < 2; rewards++) {
         TRY(foretell(run, &past, rewards == 1, clear, suspect, out));
@@ -137,6 +147,7 @@ psi_status cluster_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
     asking run = {.ctx = ctx,
                   .problem = problem,
                   .rewards = rewards,
+                  .classes = {.n = problem->rewards.n, .of = problem->rewards.of},
                   .labels = labels,
                   .look = look ? look : labels,
                   .n_looks = look ? n_looks : n_latent,
@@ -144,6 +155,7 @@ psi_status cluster_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
                   .n_strata = n_latent * data->n_actions,
                   .misplaced = misplaced};
     *out = (cluster_past){.worst = -1};
+    if (rewards->n > 0) run.classes = *rewards;
     const size_t stride = 1 + data->n_transitions / MOST_ASKED; // of episodes, or of long parts
     TRY(base_alloc(ctx, data->n_transitions, sizeof *run.asked, &run.asked));
     TRY(base_alloc(ctx, data->n_transitions, sizeof *run.next, &run.next));
@@ -153,7 +165,9 @@ psi_status cluster_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
         run.asked[t] = !first && labels[row] >= 0 && labels[row - 1] >= 0 && labels[row + 1] >= 0;
         run.next[t] = labels[row + 1];
     }
-    TRY(compare_pasts(&run, 0.5 * allowed, out));
+    for (past_kind kind = 0; kind < PAST_KINDS && out->share == 0.0; kind++) {
+        TRY(compare_pasts(&run, kind, 0.5 * allowed / PAST_KINDS, out));
+    }
     for (size_t t = 0; t < data->n_transitions; t++) {
         run.asked[t] &= t / LONG_PART % stride == 0;
     }

@@ -10,9 +10,7 @@
 
 #include <string.h>
 
-// All states are refined together if more than one in so many lies on a cycle with others: the core
-// is copied, and what is settled below it hardly makes up for that and for the search.
-enum { CYCLIC_SHARE = 8 };
+enum { OFTEN = 65536 }; // states between two looks at whether to stop
 
 // Known blocks form no cycles but those of a block with itself. A state that stays open leads to a
 // cycle of states that are not all of one block, and is in no known one: along the cycle, a known
@@ -22,7 +20,8 @@ typedef struct layers {
     mdp_signing *signing;
     const psi_model *model;
     size_t n;
-    const mdp_components *components;
+    mdp_components *components; // at first of all states, then of the open ones
+    size_t n_listed;            // states in components
     mdp_settling settling;
     uint32_t *number; // (n) of a state in the core; MDP_OPEN: it is not there
 } layers;
@@ -30,17 +29,6 @@ typedef struct layers {
 static uint64_t first_of(const psi_model *model, size_t s)
 {
     return model->offsets[model->choices[s]];
-}
-
-// Is there a state that leads to no other? Nothing is known without one, but for rare cycles.
-static bool has_final(const psi_model *model)
-{
-    for (size_t s = 0; s < model->n_states; s++) {
-        uint64_t i = first_of(model, s);
-        while (i < first_of(model, s + 1) && (size_t)model->next[i] == s) i++;
-        if (i == first_of(model, s + 1)) return true;
-    }
-    return false;
 }
 
 static bool leads_to_itself(const psi_model *model, size_t s)
@@ -56,7 +44,7 @@ static void fetch_ahead(const layers *l, size_t at)
     enum { FAR = 32, MIDDLE = 24, NEAR = 16, NEXT = 8 };
     const psi_model *model = l->model;
     const uint32_t *state = l->components->state + at;
-    if (at + FAR >= l->n) return;
+    if (at + FAR >= l->n_listed) return;
     __builtin_prefetch(&model->choices[state[FAR]]);
     __builtin_prefetch(&model->offsets[model->choices[state[MIDDLE]]]);
     __builtin_prefetch(&model->next[first_of(model, state[NEAR])]);
@@ -66,13 +54,12 @@ static void fetch_ahead(const layers *l, size_t at)
         __builtin_prefetch(&l->settling.block[model->next[i]]);
 }
 
-// Settles what can be settled from below; *n_open is how many states are left.
-static psi_status settle_bottom(layers *l, size_t *n_open)
+// Settles what can be settled from below; components keeps what is left.
+static psi_status settle_bottom(layers *l)
 {
-    enum { OFTEN = 65536 };
     psi_status status = PSI_OK;
     const mdp_components *components = l->components;
-    *n_open = 0;
+    size_t n_open = 0;
     for (size_t i = 0; i < l->n;) {
         const uint32_t *list = components->state + i;
         size_t n = 1;
@@ -83,9 +70,14 @@ static psi_status settle_bottom(layers *l, size_t *n_open)
         const bool open = l->settling.block[list[0]] == MDP_OPEN;
         if (open && (n > 1 || leads_to_itself(l->model, list[0])))
             TRY(mdp_settle_cycle(&l->settling, list, n));
-        if (l->settling.block[list[0]] == MDP_OPEN) *n_open += n;
+        if (l->settling.block[list[0]] == MDP_OPEN) {
+            memmove(components->state + n_open, list, n * sizeof *list);
+            memmove(components->last + n_open, components->last + i, n);
+            n_open += n;
+        }
         i += n;
     }
+    l->n_listed = n_open;
 done:
     return status;
 }
@@ -100,9 +92,8 @@ static size_t find_core(layers *l)
     const uint32_t *block = l->settling.block;
     size_t n = 0;
     memset(l->number, 0xFF, l->n * sizeof *l->number);
-    for (size_t i = l->n; i-- > 0;) { // from the top
+    for (size_t i = l->n_listed; i-- > 0;) { // from the top
         const uint32_t s = components->state[i];
-        if (block[s] != MDP_OPEN) continue;
         const bool alone = components->last[i] && (i == 0 || components->last[i - 1]);
         if (l->number[s] == MDP_OPEN && alone && !leads_to_itself(model, s)) continue;
         l->number[s] = 0;
@@ -243,6 +234,7 @@ static psi_status refine_core(layers *l, size_t n_core, mdp_stable *out)
     TRY(core_new(l, n_core, &c));
     TRY(mdp_refine_jointly(l->ctx, &c.signing, &stable));
     TRY(settle_core(l, &c, &stable, n_core));
+    out->n_settled = l->n - n_core;
     out->n_passes = stable.n_passes;
     out->n_rounds = stable.n_rounds;
     out->n_verified = stable.n_verified;
@@ -258,8 +250,9 @@ done:
 static psi_status settle_top(layers *l)
 {
     psi_status status = PSI_OK;
-    for (size_t i = 0; i < l->n; i++) {
+    for (size_t i = 0; i < l->n_listed; i++) {
         const uint32_t s = l->components->state[i];
+        if (i % OFTEN == 0) TRY(base_cancelled(l->ctx));
         fetch_ahead(l, i);
         if (l->settling.block[s] == MDP_OPEN) TRY(mdp_settle(&l->settling, s));
     }
@@ -267,23 +260,23 @@ done:
     return status;
 }
 
-static psi_status refine_layers(psi_ctx *ctx, mdp_signing *signing,
-                                const mdp_components *components, mdp_stable *out)
+static psi_status refine_layers(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out)
 {
     psi_status status = PSI_OK;
     const psi_model *model = signing->model;
-    layers l = {.ctx = ctx, .signing = signing, .model = model, .components = components};
-    size_t n_open;
-    l.n = model->n_states;
+    const size_t n = model->n_states;
+    layers l = {ctx, signing, model, n, &signing->order, n, {0}, NULL};
+    signing->order.complete = false; // it is used up
     TRY(mdp_settling_new(ctx, signing, &l.settling));
-    TRY(settle_bottom(&l, &n_open));
+    TRY(settle_bottom(&l));
     out->n_verified = 1;
-    if (n_open > 0) {
+    out->n_settled = l.n;
+    if (l.n_listed > 0) {
         TRY(base_alloc(ctx, l.n, sizeof *l.number, &l.number));
         TRY(refine_core(&l, find_core(&l), out));
         TRY(settle_top(&l));
     }
-    out->bytes += mdp_settling_bytes(&l.settling) + components->bytes;
+    out->bytes += mdp_settling_bytes(&l.settling);
     out->block = l.settling.block;
     out->n_blocks = l.settling.n_blocks;
     l.settling.block = NULL;
@@ -295,28 +288,8 @@ done:
 
 psi_status mdp_refine_partition(psi_ctx *ctx, mdp_signing *signing, mdp_stable *out)
 {
-    psi_status status = PSI_OK;
-    const psi_model *model = signing->model;
-    mdp_components components = {0};
-    uint64_t *begin = NULL;
     *out = (mdp_stable){0};
-    // with a tolerance all states are needed at once: what shares a cell depends on the other
-    // blocks
-    if (signing->cell != 0 || !has_final(model)) return mdp_refine_jointly(ctx, signing, out);
-    TRY(base_alloc(ctx, model->n_states + 1, sizeof *begin, &begin));
-    for (size_t s = 0; s <= model->n_states; s++) begin[s] = first_of(model, s);
-    const mdp_graph graph = {model->n_states, begin, model->next};
-    TRY(mdp_components_find(ctx, &graph, model->n_states / CYCLIC_SHARE, &components));
-    if (components.complete) {
-        TRY(refine_layers(ctx, signing, &components, out));
-    } else {
-        mdp_components_free(ctx, &components);
-        base_free(ctx, begin);
-        begin = NULL;
-        TRY(mdp_refine_jointly(ctx, signing, out));
-    }
-done:
-    mdp_components_free(ctx, &components);
-    base_free(ctx, begin);
-    return status;
+    if (signing->order.complete) return refine_layers(ctx, signing, out);
+    mdp_components_free(ctx, &signing->order);
+    return mdp_refine_jointly(ctx, signing, out);
 }

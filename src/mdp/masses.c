@@ -111,6 +111,7 @@ static void join_task(void *argument, int thread, int threads)
     const measuring *m = argument;
     const share *own = &m->shares[thread];
     (void)threads;
+    if (own->n == 0) return; // no transition fell to this thread
     memcpy(m->out->mass + own->before, own->mass, own->n * sizeof *own->mass);
     memcpy(m->out->kind + own->before, own->kind, own->n * sizeof *own->kind);
     if (own->before == 0) return;

@@ -47,6 +47,12 @@ static void refining_free(mdp_refining *r)
     base_free(r->ctx, r->block);
 }
 
+// What belongs to another thread is not asked for: it would be taken away from there.
+static inline bool is_own(int32_t target, size_t begin, size_t end)
+{
+    return (size_t)target - begin < end - begin;
+}
+
 // Who leads to whom, and the first signatures. Every thread looks after an equal range of targets
 // and goes through all transitions twice.
 static void sources_task(void *argument, int thread, int threads)
@@ -59,9 +65,9 @@ static void sources_task(void *argument, int thread, int threads)
     uint64_t *count = r->sources + 1; // count[t]: first of target t, then one behind its last
     for (size_t t = begin; t < end; t++) count[t] = 0;
     for (size_t i = 0; i < model->n_transitions; i++) {
-        const size_t t = (size_t)model->next[i];
-        if (i < far_end) __builtin_prefetch(&count[model->next[i + NEAR]], 1);
-        if (t >= begin && t < end) count[t]++;
+        if (i < far_end && is_own(model->next[i + NEAR], begin, end))
+            __builtin_prefetch(&count[model->next[i + NEAR]], 1);
+        if (is_own(model->next[i], begin, end)) count[model->next[i]]++;
     }
     base_team_barrier(r->team);
     if (thread == 0) {
@@ -78,10 +84,10 @@ static void sources_task(void *argument, int thread, int threads)
             const uint64_t last = model->offsets[c + 1];
             for (uint64_t i = model->offsets[c]; i < last; i++) {
                 const size_t t = (size_t)model->next[i];
-                if (i < far_end) {
+                if (i < far_end && is_own(model->next[i + FAR], begin, end))
                     __builtin_prefetch(&count[model->next[i + FAR]], 1);
+                if (i < far_end && is_own(model->next[i + NEAR], begin, end))
                     __builtin_prefetch(&r->source[count[model->next[i + NEAR]]], 1);
-                }
                 if (t < begin || t >= end) continue;
                 const uint64_t at = count[t]++;
                 r->source[at] = (mdp_source){(uint32_t)s, r->signing->masses.row[i]};
@@ -171,6 +177,13 @@ static psi_status verify(mdp_refining *r, bool *stable)
     return base_cancelled(r->ctx);
 }
 
+static size_t count_flags(const mdp_refining *r)
+{
+    size_t n = 0;
+    for (size_t s = 0; s < r->n; s++) n += r->flag[s];
+    return n;
+}
+
 // Refines until no hash splits a block; all states are dirty at first.
 static psi_status settle(mdp_refining *r, mdp_stable *out)
 {
@@ -187,7 +200,8 @@ static psi_status settle(mdp_refining *r, mdp_stable *out)
         TRY(base_cancelled(r->ctx));
         TRY(mdp_refining_pass(r, &reach));
         out->n_passes++;
-        if (reach > few_transitions) continue;
+        // lists are made in many times the time of a look at the flags
+        if (reach > few_transitions || count_flags(r) > r->n / share) continue;
         mdp_refining_list(r);
         while (r->n_queue > 0 && r->n_dirty <= r->n / share) {
             TRY(base_cancelled(r->ctx));

@@ -24,9 +24,12 @@ typedef struct folding {
     const uint32_t *first; // (K) states
     size_t n_blocks;
     psi_model *out;
+    bool ignore_actions;
     uint64_t *source; // (C of out) the choice of the first state that each comes from
-    double *sum;      // (K) zero between choices
+    double *sum;      // (K) zero between choices; NULL where all choices are short
 } folding;
+
+enum { FEW = 16 }; // transitions of a short choice
 
 static int by_number(const void *a, const void *b)
 {
@@ -64,7 +67,6 @@ static void fold_few(folding *f, uint64_t c, uint64_t *filled)
 
 static void fold_choice(folding *f, uint64_t c, uint64_t *filled)
 {
-    enum { FEW = 16 };
     const psi_model *model = f->model;
     int32_t *next = f->out->next + *filled;
     size_t n = 0;
@@ -167,6 +169,12 @@ done:
     return status;
 }
 
+// Only then can states differ from their block's first.
+static bool is_approximate(const psi_quotient_options *options)
+{
+    return options->tolerance > 0.0 || options->epsilon_sf > 0.0;
+}
+
 static psi_status fold(psi_ctx *ctx, folding *f, const psi_quotient_options *options)
 {
     psi_status status = PSI_OK;
@@ -179,7 +187,8 @@ static psi_status fold(psi_ctx *ctx, folding *f, const psi_quotient_options *opt
     }
     TRY(psi_model_new(ctx, f->n_blocks, n_choices, n_transitions, &f->out));
     TRY(base_alloc(ctx, n_choices, sizeof *f->source, &f->source));
-    TRY(base_alloc_zero(ctx, f->n_blocks, sizeof *f->sum, &f->sum));
+    if (f->signing->most_entries > FEW || is_approximate(options))
+        TRY(base_alloc_zero(ctx, f->n_blocks, sizeof *f->sum, &f->sum));
     f->out->chain = model->chain;
     fold_transitions(f);
     if (f->out->n_transitions < n_transitions / 2) { // else what is left over is not worth a copy
@@ -192,8 +201,21 @@ done:
     return status;
 }
 
-// ---- how far states are from their blocks' first ones
-// --------------------------------------------
+// ---- how far states are from their blocks' first ones -------------------------------------------
+
+// The largest difference between the rewards of two states of one block.
+static double state_distance(const folding *f)
+{
+    const psi_model *model = f->model, *out = f->out;
+    double largest = 0.0;
+    for (size_t r = 0, o = 0; r < model->n_rewards && o < out->n_rewards; r++) {
+        if (strcmp(model->rewards[r].name, out->rewards[o].name) != 0) continue;
+        const double *of_state = model->rewards[r].state, *of_block = out->rewards[o++].state;
+        for (size_t s = 0; of_state && s < model->n_states; s++)
+            largest = fmax(largest, fabs(of_state[s] - of_block[f->block[s]]));
+    }
+    return largest;
+}
 
 // The largest difference between the masses of a choice, which stand in sum, and of a choice of the
 // quotient.
@@ -222,7 +244,7 @@ static double choice_distance(const folding *f, uint64_t c, uint64_t d)
 static double find_defect(const folding *f)
 {
     const psi_model *model = f->model, *out = f->out;
-    double defect = 0.0;
+    double defect = state_distance(f);
     for (size_t s = 0; s < model->n_states; s++) {
         const uint32_t k = f->block[s];
         if (f->first[k] == s) continue;
@@ -231,7 +253,9 @@ static double find_defect(const folding *f)
             for (uint64_t i = model->offsets[c]; i < model->offsets[c + 1]; i++)
                 f->sum[f->block[model->next[i]]] += model->probability[i];
             for (uint64_t d = out->choices[k]; d < out->choices[k + 1]; d++)
-                nearest = fmin(nearest, choice_distance(f, c, d));
+                if (f->ignore_actions || out->action[d] == model->action[c])
+                    nearest = fmin(nearest, choice_distance(f, c, d));
+            if (nearest == HUGE_VAL) nearest = 1.0; // the block lacks the action: all of its mass
             for (uint64_t i = model->offsets[c]; i < model->offsets[c + 1]; i++)
                 f->sum[f->block[model->next[i]]] = 0.0;
             defect = fmax(defect, nearest);
@@ -265,6 +289,30 @@ done:
     return status;
 }
 
+// The partition, by whichever of the two ways is asked for. Rewards within epsilon are no classes:
+// there, signing knows of labels only.
+static psi_status partition_states(psi_ctx *ctx, const psi_model *model,
+                                   const psi_quotient_options *options, mdp_signing *signing,
+                                   mdp_stable *stable)
+{
+    psi_status status = PSI_OK;
+    psi_quotient_options labels_only = *options;
+    labels_only.rewards = "";
+    TRY(mdp_signing_check(ctx, model, options));
+    if (options->epsilon_sf != 0.0) {
+        TRY(mdp_signing_new(ctx, model, &labels_only, signing));
+        TRY(mdp_refine_features(ctx, signing, options, stable));
+    } else {
+        TRY(mdp_signing_new(ctx, model, options, signing));
+        TRY(mdp_refine_partition(ctx, signing, stable));
+    }
+    // the model over the blocks needs kinds only, and memory that was touched before
+    mdp_components_free(ctx, &signing->order);
+    mdp_masses_free(ctx, &signing->masses);
+done:
+    return status;
+}
+
 psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
                              const psi_quotient_options *options, psi_quotient_result **out)
 {
@@ -275,11 +323,10 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
     mdp_stable stable = {0};
     psi_quotient_result *result = NULL;
     uint32_t *first = NULL;
-    folding f = {.model = model, .signing = &signing};
+    folding f = {.model = model, .signing = &signing, .ignore_actions = chosen.ignore_actions};
     *out = NULL;
     TRY(psi_model_check(ctx, model));
-    TRY(mdp_signing_new(ctx, model, &chosen, &signing));
-    TRY(mdp_refine_partition(ctx, &signing, &stable));
+    TRY(partition_states(ctx, model, &chosen, &signing, &stable));
     TRY(base_alloc_zero(ctx, 1, sizeof *result, &result));
     TRY(base_alloc_zero(ctx, 1, sizeof *result->partition, &result->partition));
     TRY(base_alloc(ctx, model->n_states, sizeof(int32_t), &result->partition->label));
@@ -289,9 +336,10 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
     f.block = stable.block;
     f.first = first;
     TRY(fold(ctx, &f, &chosen));
-    if (signing.cell != 0) result->defect = find_defect(&f);
+    if (is_approximate(&chosen)) result->defect = find_defect(&f);
     result->model = f.out;
     f.out = NULL;
+    result->n_settled = stable.n_settled;
     result->n_passes = stable.n_passes;
     result->n_rounds = stable.n_rounds;
     result->n_verified = stable.n_verified;

@@ -15,7 +15,7 @@ psi_refine_options psi_refine_defaults(void)
     return (psi_refine_options){.gamma = 0.4, .epsilon_sf = 1e-7, .norm = PSI_L2};
 }
 
-static psi_status check_options(psi_ctx *ctx, const psi_refine_options *options)
+static psi_status check_options(psi_ctx *ctx, const psi_mdp *mdp, const psi_refine_options *options)
 {
     if (!(options->gamma > 0.0 && options->gamma < 1.0)) {
         return FAIL(ctx, PSI_EUSAGE, "gamma is %g; refinement needs one between 0 and 1",
@@ -27,11 +27,11 @@ static psi_status check_options(psi_ctx *ctx, const psi_refine_options *options)
                     "be used",
                     options->epsilon_reward, options->epsilon_sf);
     }
-    return PSI_OK;
+    return options->start ? mdp_check_complete(ctx, options->start, mdp->n_states) : PSI_OK;
 }
 
-// c_1(s) = c_1(s̃) ⟹ Σ_a |r(s,a) − r(s̃,a)| ≤ ε_r (equation 5), on top of c_0 = {terminal, rest}.
-static psi_status reward_refinement(psi_ctx *ctx, const psi_mdp *mdp, const int32_t *terminal,
+// c_1(s) = c_1(s̃) ⟹ Σ_a |r(s,a) − r(s̃,a)| ≤ ε_r (equation 5), inside c_0 = {terminal, rest}.
+static psi_status reward_refinement(psi_ctx *ctx, const psi_mdp *mdp, const int32_t *c_0,
                                     double epsilon, psi_partition **out)
 {
     if (epsilon == 0.0) {
@@ -40,8 +40,7 @@ static psi_status reward_refinement(psi_ctx *ctx, const psi_mdp *mdp, const int3
             largest = fmax(largest, fabs(mdp->reward[i]));
         epsilon = 1e-9 * largest;
     }
-    return mdp_cover(ctx, mdp->n_states, mdp->n_actions, 1, mdp->reward, terminal, PSI_L1, epsilon,
-                     out);
+    return mdp_cover(ctx, mdp->n_states, mdp->n_actions, 1, mdp->reward, c_0, PSI_L1, epsilon, out);
 }
 
 // ψ(s,a) = e_c(s) + γ Fᵀ p(·|s,a), never written down: p is sparse, and a distance needs only the
@@ -133,7 +132,7 @@ done:
 
 // c_{i+1}(s) = c_{i+1}(s̃) ⟹ Σ_a ‖ψ_i(s,a) − ψ_i(s̃,a)‖ ≤ ε_ψ (equation 9).
 static psi_status successor_feature_refinement(psi_ctx *ctx, const psi_mdp *mdp,
-                                               const psi_partition *c, const int32_t *terminal,
+                                               const psi_partition *c, const int32_t *c_0,
                                                const psi_refine_options *options,
                                                psi_partition **out)
 {
@@ -151,7 +150,7 @@ static psi_status successor_feature_refinement(psi_ctx *ctx, const psi_mdp *mdp,
     TRY(base_alloc_zero(ctx, c->n_blocks, sizeof *f.difference, &f.difference));
     TRY(base_alloc(ctx, mdp->n_states, sizeof *projection, &projection));
     TRY(project(ctx, &f, mdp->n_states, projection));
-    TRY(mdp_cover_by(ctx, mdp->n_states, projection, options->recluster ? terminal : c->label,
+    TRY(mdp_cover_by(ctx, mdp->n_states, projection, options->recluster ? c_0 : c->label,
                      options->epsilon_sf, feature_distance, &f, out));
 done:
     base_free(ctx, projection);
@@ -178,31 +177,32 @@ psi_status psi_refine(psi_ctx *ctx, const psi_mdp *mdp, const psi_refine_options
     const size_t limit = chosen.max_refinements ? chosen.max_refinements : mdp->n_states + 2;
     psi_refinement *refinement = NULL;
     psi_partition *next = NULL;
-    int32_t *terminal = NULL;
+    int32_t *c_0 = NULL;
     *out = NULL;
-    TRY(check_options(ctx, &chosen));
+    TRY(check_options(ctx, mdp, &chosen));
     TRY(psi_mdp_check(ctx, mdp, true));
     TRY(base_alloc_zero(ctx, 1, sizeof *refinement, &refinement));
-    TRY(base_alloc(ctx, mdp->n_states, sizeof *terminal, &terminal));
-    for (size_t s = 0; s < mdp->n_states; s++) terminal[s] = mdp->terminal[s] != 0;
+    TRY(base_alloc(ctx, mdp->n_states, sizeof *c_0, &c_0));
+    for (size_t s = 0; s < mdp->n_states; s++)
+        c_0[s] = 2 * (chosen.start ? chosen.start->label[s] : 0) + (mdp->terminal[s] != 0);
 
-    TRY(reward_refinement(ctx, mdp, terminal, chosen.epsilon_reward, &refinement->partition));
+    TRY(reward_refinement(ctx, mdp, c_0, chosen.epsilon_reward, &refinement->partition));
     TRY(record(ctx, refinement, refinement->partition->n_blocks));
     while (!refinement->converged && refinement->n_refinements < limit) {
         TRY(base_cancelled(ctx));
-        TRY(successor_feature_refinement(ctx, mdp, refinement->partition, terminal, &chosen,
-                                         &next));
+        TRY(successor_feature_refinement(ctx, mdp, refinement->partition, c_0, &chosen, &next));
         TRY(record(ctx, refinement, next->n_blocks));
         TRY(psi_partition_equal(ctx, refinement->partition, next, &refinement->converged));
         psi_partition_free(ctx, refinement->partition);
         refinement->partition = next;
         next = NULL;
     }
-    TRY(psi_partition_canonical(ctx, refinement->partition, mdp->terminal));
+    // a start may keep terminal states apart
+    TRY(psi_partition_canonical(ctx, refinement->partition, chosen.start ? NULL : mdp->terminal));
     *out = refinement;
     refinement = NULL;
 done:
-    base_free(ctx, terminal);
+    base_free(ctx, c_0);
     psi_partition_free(ctx, next);
     psi_refinement_free(ctx, refinement);
     return status;

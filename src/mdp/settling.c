@@ -2,11 +2,12 @@
 // compared in full before a state joins a block.
 #include "mdp/settling.h"
 
+#include "base/checked.h"
 #include "base/context.h"
 
 #include <string.h>
 
-enum { SMALLEST = 1024, LINE = 8, BLOCKS_PER_LINE = 4 };
+enum { SMALLEST = 1024, LARGEST_STEP = 64, LINE = 8, BLOCKS_PER_LINE = 4 };
 static const uint32_t OWN = UINT32_C(1) << 31; // beside a state
 
 psi_status mdp_settling_new(psi_ctx *ctx, const mdp_signing *signing, mdp_settling *out)
@@ -89,13 +90,25 @@ static mdp_seen *next_place(const mdp_settling *settling, places *p)
     return &settling->seen[p->at & (settling->room - 1)];
 }
 
+// Room for as many as there will be, if all states are as new as those so far: to put signatures in
+// other places is dear, since the states have to be looked at again.
+static size_t next_room(const mdp_settling *settling)
+{
+    const size_t looked = base_max(settling->n_looked, settling->n_seen); // cycles are not counted
+    const double share = (double)settling->n_seen / (double)looked;
+    const double expected = share * (double)settling->signing->model->n_states;
+    size_t room = 2 * settling->room;
+    while (room < LARGEST_STEP * settling->room && 2.0 * (double)room < 3.0 * expected) room *= 2;
+    return room;
+}
+
 static psi_status grow(mdp_settling *settling)
 {
     psi_status status = PSI_OK;
     mdp_seen *old = settling->seen;
-    const size_t n = settling->room;
-    TRY(base_alloc_zero(settling->ctx, 2 * n, sizeof *settling->seen, &settling->seen));
-    settling->room = 2 * n;
+    const size_t n = settling->room, room = next_room(settling);
+    TRY(base_alloc_zero(settling->ctx, room, sizeof *settling->seen, &settling->seen));
+    settling->room = room;
     for (size_t i = 0; i < n; i++) {
         if (old[i].state == 0) continue;
         const uint32_t s = (old[i].state & ~OWN) - 1;
@@ -156,6 +169,7 @@ psi_status mdp_settle(mdp_settling *settling, uint32_t s)
 {
     uint32_t last;
     if (!find_last(settling, s, MDP_OWN, &last)) return PSI_OK;
+    settling->n_looked++;
     mdp_form_fill(settling->signing, settling->block, s, &settling->form);
     mdp_seen *seen = look_up(settling, settling->signing->class_[s], last);
     settling->block[s] = block_of(settling, seen);

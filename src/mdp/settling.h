@@ -20,6 +20,7 @@ typedef struct mdp_settling {
     mdp_form form, other; // for signing and comparing
     mdp_seen *seen;       // open addressing, at most two thirds full
     size_t room, n_seen;  // room: a power of 2
+    size_t n_looked;      // states whose block was looked up
 } mdp_settling;
 
 psi_status mdp_settling_new(psi_ctx *ctx, const mdp_signing *signing, mdp_settling *out);

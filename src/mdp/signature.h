@@ -6,6 +6,7 @@
 
 #include <psifold/mdp.h>
 
+#include "mdp/components.h"
 #include "mdp/intern.h"
 #include "mdp/masses.h"
 #include "mdp/rational.h"
@@ -16,6 +17,7 @@ typedef struct mdp_signing {
     uint32_t *kind;    // (C) equal for choices with equal action and rewards
     uint32_t *class_;  // (S) equal for states with equal labels, state rewards and start block
     size_t n_classes;
+    mdp_components order;              // from the bottom; not complete: all are refined together
     uint64_t cell;                     // width of a cell in counts; 0: exact
     bool distinct;                     // no state has two choices of one kind
     bool linear;                       // and masses are residues: the hash is linear in them
@@ -26,10 +28,18 @@ typedef struct mdp_signing {
     size_t bytes;                      // allocated
 } mdp_signing;
 
-// Checks the options and prepares the numbers. PSI_EUSAGE for a label or reward that is not there.
+// PSI_EUSAGE for a label or reward that is not there, or a number that cannot be used.
+psi_status mdp_signing_check(psi_ctx *ctx, const psi_model *model,
+                             const psi_quotient_options *options);
+
+// Prepares the numbers, for options that were checked.
 psi_status mdp_signing_new(psi_ctx *ctx, const psi_model *model,
                            const psi_quotient_options *options, mdp_signing *out);
 void mdp_signing_free(psi_ctx *ctx, mdp_signing *signing);
+
+// Looks for the order anew: it is complete if at most one in so many states is on a cycle with
+// others. For tests, which have few states.
+psi_status mdp_signing_search(psi_ctx *ctx, mdp_signing *signing, size_t cyclic_share);
 
 // Is name one of the words of "a,b"? NULL names all.
 bool mdp_is_word(const char *words, const char *name);

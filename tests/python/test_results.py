@@ -99,6 +99,10 @@ def test_quotients_of_tables_and_files(tmp_path, run):
     found = psifold.quotient(table)
     assert len(found.labels) >= 16 and found.n_states < len(found.labels)
     assert found.summary["defect"] == 0.0
+    features = psifold.quotient(table, epsilon=1e-7)  # Algorithm 1 finds the same blocks
+    assert features.labels.tolist() == found.labels.tolist()
+    with pytest.raises(psifold.UsageError):
+        psifold.quotient(table, epsilon=1e-7, gamma=1.0)
     best = found.plan(gamma=0.9).value[found.labels[0]]
     assert np.isclose(best, 0.9**5)
     run.export(tmp_path / "latent.drn")

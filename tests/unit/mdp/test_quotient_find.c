@@ -255,7 +255,7 @@ static void test_ways(void **state)
     (void)state;
     static const size_t shares[] = {1, 4, SIZE_MAX};
     psi_ctx *both[2] = {test_ctx(1), test_ctx(2)};
-    size_t collided = 0;
+    size_t collided = 0, both_ways = 0;
     for (uint64_t seed = 0; seed < 600; seed++) {
         psi_ctx *ctx = both[seed % 8 == 0];
         const counted m = random_counted(seed);
@@ -272,20 +272,105 @@ static void test_ways(void **state)
             mdp_stable stable;
             assert_ok(ctx, mdp_signing_new(ctx, model, &options, &signing));
             signing.round_share = shares[i % 3];
-            psi_status (*refine)(psi_ctx *, mdp_signing *, mdp_stable *) =
-                seed / 8 % 2 ? mdp_refine_partition : mdp_refine_jointly;
-            assert_ok(ctx, refine(ctx, &signing, &stable));
-            for (size_t s = 0; s < m.n; s++)
-                for (size_t t = 0; t < s; t++)
-                    assert_int_equal(stable.block[s] == stable.block[t], label[s] == label[t]);
-            collided += stable.n_verified > 1;
-            base_free(ctx, stable.block);
+            assert_ok(ctx, mdp_signing_search(ctx, &signing, 1));
+            for (int together = 0; together < 2; together++) {
+                if (together)
+                    assert_ok(ctx, mdp_refine_jointly(ctx, &signing, &stable));
+                else
+                    assert_ok(ctx, mdp_refine_partition(ctx, &signing, &stable));
+                for (size_t s = 0; s < m.n; s++)
+                    for (size_t t = 0; t < s; t++)
+                        assert_int_equal(stable.block[s] == stable.block[t], label[s] == label[t]);
+                collided += stable.n_verified > 1;
+                both_ways += stable.n_settled > 0 && stable.n_passes > 0;
+                base_free(ctx, stable.block);
+            }
             mdp_signing_free(ctx, &signing);
         }
         psi_model_free(ctx, model);
     }
     assert_true(collided > 100);
+    assert_true(both_ways > 100);
     for (int i = 0; i < 2; i++) psi_ctx_free(both[i]);
+}
+
+// Latent states in copies, thousands of them: mostly forwards, some to themselves, a few back (how
+// many in a thousand), many to the same one.
+static psi_model *large_model(psi_ctx *ctx, uint64_t seed, uint32_t back)
+{
+    enum { LATENT = 1500, COPIES = 4, STATES = LATENT * COPIES, MOST_NEXT = 3 };
+    psi_model *model;
+    psi_model_reward *reward;
+    base_random r = base_random_stream(seed, 905, 0);
+    assert_ok(ctx, psi_model_new(ctx, STATES, STATES, STATES * MOST_NEXT, &model));
+    assert_ok(ctx, mdp_model_add_reward(ctx, model, "gain", 4, true, false, &reward));
+    uint64_t m = 0;
+    for (uint32_t s = 0; s < STATES; s++) {
+        const uint32_t latent = s % LATENT, ahead = LATENT - 1 - latent;
+        base_random own = base_random_stream(seed, 906, latent);
+        const uint32_t n = 1 + base_random_below(&own, MOST_NEXT);
+        model->choices[s] = s;
+        model->offsets[s] = m;
+        model->action[s] = 0;
+        reward->state[s] = base_random_below(&own, 40) == 0;
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t kind = base_random_below(&own, 1000);
+            const uint32_t step = 1 + base_random_below(&own, 50);
+            uint32_t to = latent + (step < ahead ? step : ahead);
+            if (kind < back)
+                to = latent > step ? latent - step : 0;
+            else if (kind < back + 30)
+                to = latent;
+            else if (kind < back + 200)
+                to = LATENT - 1;
+            model->next[m] = (int32_t)(to + LATENT * base_random_below(&r, COPIES));
+            if (s == LATENT - 1) model->next[m] = (int32_t)s; // final, as one copy has to be
+            model->probability[m++] = 1.0 / n;
+        }
+    }
+    model->choices[STATES] = STATES;
+    model->offsets[STATES] = model->n_transitions = m;
+    model->n_actions = 1;
+    return model;
+}
+
+// From the bottom and all together give the same, on any number of threads.
+static void test_layers(void **state)
+{
+    (void)state;
+    static const uint32_t back[] = {0, 0, 10, 20, 50, 100};
+    size_t both_ways = 0;
+    for (int threads = 1; threads <= 2; threads++) {
+        psi_ctx *ctx = test_ctx(threads);
+        for (uint64_t seed = 0; seed < 12; seed++) {
+            psi_model *model = large_model(ctx, seed, back[seed % 6]);
+            const psi_quotient_options options = {0};
+            mdp_signing signing;
+            mdp_stable layered, together;
+            psi_partition a = {.n_states = model->n_states}, b = a;
+            bool equal;
+            assert_ok(ctx, mdp_signing_new(ctx, model, &options, &signing));
+            assert_ok(ctx, mdp_signing_search(ctx, &signing, 1));
+            assert_ok(ctx, mdp_refine_partition(ctx, &signing, &layered));
+            assert_ok(ctx, mdp_refine_jointly(ctx, &signing, &together));
+            assert_int_equal(layered.n_blocks, together.n_blocks);
+            assert_in_range(layered.n_blocks, 100, model->n_states / 4);
+            assert_true(layered.n_settled > 0);
+            assert_true(back[seed % 6] > 0 || layered.n_passes == 0);
+            both_ways += layered.n_passes > 0;
+            a.n_blocks = b.n_blocks = layered.n_blocks;
+            a.label = (int32_t *)layered.block;
+            b.label = (int32_t *)together.block;
+            assert_ok(ctx, psi_partition_equal(ctx, &a, &b, &equal));
+            assert_true(equal);
+            base_free(ctx, layered.block);
+            base_free(ctx, together.block);
+            mdp_signing_free(ctx, &signing);
+            psi_model_free(ctx, model);
+        }
+        psi_ctx_free(ctx);
+    }
+    assert_true(both_ways > 10);
 }
 
 // n states one behind the other, the last with a reward: every one is a block of its own.
@@ -376,6 +461,97 @@ static void test_tolerance(void **state)
     psi_ctx_free(ctx);
 }
 
+static bool has_repeated_action(const counted *m)
+{
+    for (size_t s = 0; s < m->n; s++)
+        for (size_t c = 0; c < m->n_choices[s]; c++)
+            for (size_t d = 0; d < c; d++)
+                if (m->action[s][c] == m->action[s][d]) return true;
+    return false;
+}
+
+// Algorithm 1 finds the same blocks by successor features, whichever actions states lack.
+static void test_successor_features(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    uint32_t order[MOST_STATES];
+    size_t compared = 0;
+    for (uint32_t s = 0; s < MOST_STATES; s++) order[s] = s;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        const counted m = random_counted(seed);
+        const psi_quotient_options options = {.epsilon_sf = 1e-7};
+        psi_model *model = model_of(ctx, &m, order, false);
+        psi_quotient_result *found;
+        if (has_repeated_action(&m)) {
+            assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUNSUPPORTED);
+        } else {
+            int32_t label[MOST_STATES];
+            brute_force(&m, true, label);
+            assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
+            assert_same(ctx, found->partition, label, order);
+            assert_ok(ctx, psi_model_check(ctx, found->model));
+            assert_int_equal(found->model->n_states, found->partition->n_blocks);
+            assert_true(found->defect < 1e-12 && found->n_passes > 0 && found->bytes > 0);
+            compared += found->partition->n_blocks < m.n;
+            psi_quotient_free(ctx, found);
+        }
+        psi_model_free(ctx, model);
+    }
+    assert_true(compared > 200);
+    psi_ctx_free(ctx);
+}
+
+// Within an epsilon that is too large, states come together that differ, and the defect says so.
+static void test_large_epsilon(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    psi_model *model = noisy_pair(ctx, 0.01);
+    psi_quotient_result *found;
+    psi_quotient_options options = {.epsilon_sf = 0.1};
+    assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
+    assert_int_equal(found->partition->n_blocks, 3);
+    assert_true(fabs(found->defect - 0.01) < 1e-12);
+    psi_quotient_free(ctx, found);
+    options.tolerance = 0.1;
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    options = (psi_quotient_options){.epsilon_sf = 0.1, .ignore_actions = true};
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    options = (psi_quotient_options){.epsilon_sf = -1.0};
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    options = (psi_quotient_options){.epsilon_sf = 0.1, .gamma = 1.0};
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    psi_model_reward *second;
+    assert_ok(ctx, psi_model_add_reward(ctx, model, "loss", true, false, &second));
+    options = (psi_quotient_options){.epsilon_sf = 1e-7};
+    assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
+    test_assert_error_says(ctx, "rewards 'gain' and 'loss'");
+    options.rewards = "loss"; // all zeros: nothing to keep apart
+    assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
+    assert_int_equal(found->partition->n_blocks, 1);
+    psi_quotient_free(ctx, found);
+    psi_model_free(ctx, model);
+    psi_ctx_free(ctx);
+}
+
+// Rewards of states within a cell count in the defect, too.
+static void test_reward_defect(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    psi_model *model = noisy_pair(ctx, 0.0);
+    const psi_quotient_options options = {.tolerance = 1e-2};
+    psi_quotient_result *found;
+    model->rewards[0].state[1] = 1e-3;
+    assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
+    assert_int_equal(found->partition->n_blocks, 3);
+    assert_true(fabs(found->defect - 1e-3) < 1e-12);
+    psi_quotient_free(ctx, found);
+    psi_model_free(ctx, model);
+    psi_ctx_free(ctx);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -429,11 +605,27 @@ static void test_fractions(void **state)
 static psi_status find_in(psi_ctx *ctx, void *argument)
 {
     psi_quotient_result *found;
-    const psi_quotient_options options = {.ignore_actions = true};
+    const psi_quotient_options options = {.ignore_actions = true}, features = {.epsilon_sf = 1e-7};
     psi_status status = psi_quotient_find(ctx, argument, NULL, &found);
+    if (status == PSI_OK) psi_quotient_free(ctx, found);
+    if (status == PSI_OK) status = psi_quotient_find(ctx, argument, &features, &found);
     if (status == PSI_OK) psi_quotient_free(ctx, found);
     if (status == PSI_OK) status = psi_quotient_find(ctx, argument, &options, &found);
     if (status == PSI_OK) psi_quotient_free(ctx, found);
+    return status;
+}
+
+static psi_status refine_in(psi_ctx *ctx, void *argument)
+{
+    mdp_signing signing;
+    mdp_stable stable;
+    const psi_quotient_options options = {0};
+    psi_status status = mdp_signing_new(ctx, argument, &options, &signing);
+    if (status != PSI_OK) return status;
+    status = mdp_signing_search(ctx, &signing, 1);
+    if (status == PSI_OK) status = mdp_refine_partition(ctx, &signing, &stable);
+    if (status == PSI_OK) base_free(ctx, stable.block);
+    mdp_signing_free(ctx, &signing);
     return status;
 }
 
@@ -443,9 +635,14 @@ static void test_faults_everywhere(void **state)
     psi_ctx *ctx = test_ctx(1);
     uint32_t order[MOST_STATES];
     for (uint32_t s = 0; s < MOST_STATES; s++) order[s] = s;
-    const counted m = random_counted(5);
-    psi_model *model = model_of(ctx, &m, order, false);
-    assert_true(test_fault_sweep(find_in, model) > 40);
+    for (uint64_t seed = 4; seed < 8; seed++) { // one of each shape
+        const counted m = random_counted(seed);
+        psi_model *model = model_of(ctx, &m, order, false);
+        assert_true(test_fault_sweep(find_in, model) > 40);
+        psi_model_free(ctx, model);
+    }
+    psi_model *model = large_model(ctx, 4, 20);
+    assert_true(test_fault_sweep(refine_in, model) > 60);
     psi_model_free(ctx, model);
     psi_ctx_free(ctx);
 }
@@ -455,8 +652,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_brute_force),
         cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_layers),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_successor_features),
+        cmocka_unit_test(test_large_epsilon),
+        cmocka_unit_test(test_reward_defect),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_fractions),
         cmocka_unit_test(test_faults_everywhere),
