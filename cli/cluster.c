@@ -58,7 +58,9 @@ static psi_status use_paper(cli_call *cli, uint64_t given, psi_cluster_options *
 static void say_how_to_go_on(cli_call *cli, const char *file, const char *output)
 {
     cli_close_line(cli);
-    fprintf(stderr, "psifold cluster %s -o %s --resume, with the same options, goes on from here\n",
+    fprintf(stderr,
+            "psifold cluster %s -o %s --resume, with the same options (but any --budget), goes on "
+            "from here\n",
             file, output);
 }
 
@@ -114,7 +116,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
             "Leaves a run folder with the labels of all observations, the latent model, the\n"
             "network that tells the latent states apart, and a record of how it got there.\n"
             "A run that was interrupted, by Ctrl-C or worse, goes on with --resume and the same\n"
-            "options, and ends as if nothing had happened.",
+            "options, and ends as if nothing had happened. So does one that a --budget has ended,\n"
+            "which has its folder all the same.",
         .example = "psifold cluster points -o run",
         .options = options,
         .n_options = CLI_COUNT(options)};
@@ -133,6 +136,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         status = cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent));
     } else {
         cli_print_run(cli, run);
+        if (run->stopped) say_how_to_go_on(cli, arguments[0], call.output);
         status = cli_set_run(cli, run);
     }
 done:

@@ -98,9 +98,13 @@ psi_status cli_set_run(cli_call *cli, const psi_run *run)
     psi_status status = PSI_OK;
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
     TRY(cli_set(cli, "verdict", json_string(psi_verdict_name(run->verdict))));
+    TRY(cli_set(cli, "stopped", json_boolean(run->stopped)));
     TRY(cli_set(cli, "margin", base_json_real(run->margin)));
     TRY(cli_set(cli, "doubtful_fraction", base_json_real(run->doubtful)));
     TRY(cli_set(cli, "past_fraction", base_json_real(run->past)));
+    TRY(cli_set(cli, "growth",
+                json_pack("[I, I, I]", (json_int_t)run->growth[0], (json_int_t)run->growth[1],
+                          (json_int_t)run->growth[2])));
     TRY(cli_set(cli, "undetermined", doubts_json(run, false)));
     TRY(cli_set(cli, "advice", doubts_json(run, true)));
     TRY(cli_set(cli, "converged", json_boolean(run->converged)));

@@ -12,7 +12,21 @@ static json_t *errors_json(const psi_sequence_error *error)
                      base_json_real(error->zero_baseline));
 }
 
-static psi_status print_errors(cli_call *cli, const psi_run_errors *errors)
+// The final error has the best that could be had beside it.
+static json_t *final_json(const psi_sequence_error *error, const psi_error_floor *floor)
+{
+    json_t *object = errors_json(error);
+    if (object && json_object_set_new(object, "best_possible", base_json_real(floor->mean)) == 0 &&
+        json_object_set_new(object, "best_possible_by",
+                            json_string(floor->truth ? "truth" : "latent-states")) == 0) {
+        return object;
+    }
+    json_decref(object);
+    return NULL;
+}
+
+static psi_status print_errors(cli_call *cli, const psi_run_errors *errors,
+                               const psi_error_floor *floor)
 {
     psi_status status = PSI_OK;
     const size_t last = errors->n_stages - 1;
@@ -23,9 +37,11 @@ static psi_status print_errors(cli_call *cli, const psi_run_errors *errors)
         if (i < last) snprintf(what, sizeof what, "refinement %zu", i + 1);
         cli_print(cli, "  %-15s mean error %.6f, median %.6f (predicting zero: %.6f)", what,
                   error->mean, error->median, error->zero_baseline);
-        json_array_append_new(stages, errors_json(error));
+        json_array_append_new(stages, i < last ? errors_json(error) : final_json(error, floor));
     }
-    TRY(cli_set(cli, "sequence_error", errors_json(&errors->summary[last])));
+    cli_print(cli, "  best possible   mean error %.6f, %s", floor->mean,
+              floor->truth ? "by the true latent states" : "if the latent states tell everything");
+    TRY(cli_set(cli, "sequence_error", final_json(&errors->summary[last], floor)));
     TRY(cli_set(cli, "sequence_errors", json_incref(stages)));
 done:
     json_decref(stages);
@@ -83,7 +99,9 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         .summary = "Measures how well a run predicts the reward sequences of a data set",
         .text =
             "Refinement by refinement, and finally: on the data that the run was made from its\n"
-            "labels are judged, on other data those that its networks give.",
+            "labels are judged, on other data those that its networks give. Beside the final "
+            "error\n"
+            "stands the best that can be had where the world is random.",
         .example = "psifold evaluate run points",
         .options = options,
         .n_options = CLI_COUNT(options)};
@@ -93,12 +111,14 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     int32_t *labels = NULL;
     bool own;
     psi_run_errors *errors = NULL;
+    psi_error_floor floor;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, 0.0, &run, &data, &labels,
                         &own));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
     TRY(psi_run_evaluate(cli->ctx, run, data, labels, own, &errors));
-    TRY(print_errors(cli, errors));
+    TRY(psi_error_floor_of(cli->ctx, run, data, labels, &floor));
+    TRY(print_errors(cli, errors, &floor));
     TRY(judge_purity(cli, data, labels, run->n_latent));
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
     TRY(cli_set(cli, "own_data", json_boolean(own)));

@@ -174,6 +174,7 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     TRY(cli_set(cli, "figures", json_integer((json_int_t)made.figures)));
     TRY(cli_set(cli, "sequence_error", base_json_real(made.error)));
     TRY(cli_set(cli, "zero_baseline", base_json_real(made.zero_error)));
+    TRY(cli_set(cli, "best_possible", base_json_real(made.best_error)));
     if (call.open) TRY(open_page(cli, call.output));
 done:
     return status;

@@ -75,6 +75,7 @@ typedef struct psi_cluster_phase {
 typedef struct psi_cluster_options {
     psi_method method;
     psi_approximator approximator;
+    double budget;         // seconds for all of it, from when a folder was opened; 0: no bound
     size_t stack;          // observations, the last so many of an episode, that are seen as one
     bool split;            // refine strictly inside the old clusters; false: cluster anew
     bool fine_tune;        // at the end the whole network learns the labels; false: its heads
@@ -174,7 +175,8 @@ PSI_API const char *psi_verdict_name(psi_verdict verdict);
     X(RARE, "rare")   /* … or in some of its looks too rarely to show another law */             \
     X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many. The \
                          last `other` observations, seen as one, may tell it, too */               \
-    X(LOOKS, "looks") /* … or what its observations look like does: it may be several */
+    X(LOOKS, "looks") /* … or what its observations look like does: it may be several */         \
+    X(GROWTH, "growth") /* latent states keep growing with the data; `state` and `other` are −1 */
 
 typedef enum psi_doubt_kind {
 #define X(name, text) PSI_DOUBT_##name,
@@ -233,10 +235,12 @@ typedef struct psi_run {
 
     // how sure that is
     psi_verdict verdict;
-    double margin;   // nats by which the two most similar latent states are apart
-    double doubtful; // share of the observations whose latent state is not clear
-    double past;     // share of the transitions about which the past tells more
-    size_t n_doubts; // the first of what is open …
+    bool stopped;     // a budget ended before everything was done: going on may find more
+    double margin;    // nats by which the two most similar latent states are apart
+    double doubtful;  // share of the observations whose latent state is not clear
+    double past;      // share of the transitions about which the past tells more
+    size_t growth[3]; // latent states in a quarter, half and all of the data; 0: not asked
+    size_t n_doubts;  // the first of what is open …
     psi_doubt *doubts;
     psi_certificate *certificate; // on held-out episodes, of a model made from the others
 
@@ -258,8 +262,8 @@ typedef struct psi_run {
 
 // The whole method, in memory. Only rewards, actions and observations are looked at, never
 // latent_states. PSI_EUSAGE for options that make no sense, PSI_EDATA if rewards never vary or
-// observations are no numbers, PSI_ELIMIT if there are more than max_latent_states, PSI_ECANCELLED.
-// *out belongs to the caller.
+// observations are no numbers, PSI_ELIMIT if there are more than max_latent_states, PSI_ECANCELLED,
+// also where a budget ends before the first refinement. *out belongs to the caller.
 PSI_API psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
                                const psi_cluster_options *options, psi_run **out);
 PSI_API void psi_run_free(psi_ctx *ctx, psi_run *run); // NULL is fine
@@ -319,6 +323,21 @@ typedef struct psi_run_errors {
 PSI_API psi_status psi_run_evaluate(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
                                     const int32_t *labels, bool own, psi_run_errors **out);
 PSI_API void psi_run_errors_free(psi_ctx *ctx, psi_run_errors *errors);
+
+// How small an error can be where the world is random.
+typedef struct psi_error_floor {
+    double mean; // NaN if no episode can be judged
+    bool truth; // true: by the true latent states of the data, with the model that the data give of
+                // them. False: the run's error on as many episodes that are put together from steps
+                // of the data, each in the latent state that the one before led to: what is left if
+                // latent states tell everything
+} psi_error_floor;
+
+// labels (n_observations) are those that psi_run_label gives. O(N · K) at worst; the same whenever
+// it is asked.
+PSI_API psi_status psi_error_floor_of(psi_ctx *ctx, const psi_run *run,
+                                      const psi_trajectories *data, const int32_t *labels,
+                                      psi_error_floor *out);
 
 // How a labelling compares with the truth, where the data carry it.
 typedef struct psi_purity {
@@ -427,8 +446,8 @@ PSI_API void psi_run_folder_close(psi_run_folder *folder);
 // reads one that is finished. PSI_EUSAGE, naming the difference, unless a run is resumed with the
 // data, options, seed, number of threads and version that it was started with. data_path is for the
 // record. The folder is closed in any case: after PSI_ECANCELLED, PSI_EIO and PSI_ENOMEM the run
-// can be resumed, after other failures it is gone, unless it was there before. *out belongs to the
-// caller.
+// can be resumed, after other failures it is gone, unless it was there before. One that a budget
+// has stopped is whole, and can be resumed all the same. *out belongs to the caller.
 PSI_API psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
                                     const psi_trajectories *data,
                                     const psi_cluster_options *options, psi_run **out);

@@ -36,8 +36,8 @@ typedef struct psi_report_result {
     size_t refinements;
     size_t figures;           // drawn; 0 without gnuplot
     size_t bytes;             // of the page
-    double error, zero_error; // mean reward-sequence error and that of predicting zero; NaN without
-                              // the data
+    double error, zero_error; // mean reward-sequence error and that of predicting zero …
+    double best_error;        // … and the best possible (psi_error_floor); NaN without the data
 } psi_report_result;
 
 // Writes one self-contained page about a run. data are those that it was made from (psi_run_data),

@@ -193,11 +193,12 @@ int flat_report(flat_session *session, const flat_run *run, const flat_data *dat
                                                data ? flat_data_of(data) : NULL, page, &how, &made);
     if (status != PSI_OK) return (int)status;
     return flat_json(session,
-                     json_pack("{s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:o, s:o}", "finished",
+                     json_pack("{s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "finished",
                                made.finished, "trusted", made.trusted, "pictures", made.pictures,
                                "latent_states", (json_int_t)made.latent_states, "refinements",
                                (json_int_t)made.refinements, "figures", (json_int_t)made.figures,
                                "bytes", (json_int_t)made.bytes, "sequence_error",
-                               flat_real(made.error), "zero_baseline", flat_real(made.zero_error)),
+                               flat_real(made.error), "zero_baseline", flat_real(made.zero_error),
+                               "best_possible", flat_real(made.best_error)),
                      json);
 }

@@ -37,6 +37,7 @@ class ClusterOptions(TypedDict, total=False):
 
     method: Literal["evidence", "successor-features"]
     approximator: Literal["auto", "table", "mlp", "cnn", "resnet18"]
+    budget: float | str
     stack: int
     paper: Literal["none", "column-world", "combination-lock"]
     refine: Literal["recluster", "split"]
@@ -127,7 +128,7 @@ def cluster(
             if output is None:
                 shutil.rmtree(folder, ignore_errors=True)
         elif isinstance(stop, KeyboardInterrupt):
-            raise _interrupted(session, folder) from None
+            raise _interrupted(session, folder, str(stop)) from None
         raise
     run = Run(folder, data=trajectories, threads=threads)
     if output is None:
@@ -140,10 +141,10 @@ def _remove(pid: int, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _interrupted(session: Session, folder: Path) -> Interrupted:
+def _interrupted(session: Session, folder: Path, why: str) -> Interrupted:
     return Interrupted(
-        f"stopped on request; cluster(data, output={str(folder)!r}, resume=True), with the same "
-        "options, goes on from here",
+        f"{why or 'stopped on request'}; cluster(data, output={str(folder)!r}, resume=True), with "
+        "the same options, goes on from here",
         folder,
         session.steps(),
         session.labels(),
@@ -208,6 +209,11 @@ class Run:
     def verdict_sentence(self) -> str:
         """The same as a sentence that says what it rests on."""
         return str(self.manifest["result"]["verdict_sentence"])
+
+    @property
+    def stopped(self) -> bool:
+        """Did its budget end before everything was done? ``cluster(..., resume=True)`` goes on."""
+        return bool(self.manifest["result"].get("stopped", False))
 
     @property
     def margin(self) -> float | None:

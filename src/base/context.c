@@ -4,6 +4,7 @@
 
 #include "base/blas.h"
 #include "base/checked.h"
+#include "base/progress.h"
 #include "base/threads.h"
 
 #include <cblas.h>
@@ -22,6 +23,7 @@ struct psi_ctx {
     pthread_mutex_t blas_lock;
     bool blas_ready; // of a root: OpenBLAS has its memory
     atomic_bool cancelled;
+    _Atomic double deadline; // 0: none
     base_team *team;
     psi_ctx *parent;     // whose cancel is this one's, too; NULL
     psi_ctx *root;       // the parent's parent's …, or this one: whose bound on memory counts
@@ -67,6 +69,7 @@ psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
     pthread_mutex_init(&ctx->error_lock, NULL);
     pthread_mutex_init(&ctx->blas_lock, NULL);
     atomic_init(&ctx->cancelled, false);
+    atomic_init(&ctx->deadline, 0.0);
     atomic_init(&ctx->taken, 0);
     ctx->root = ctx;
     // the team is the only pool of threads: OpenBLAS's own would fight with it for the cores
@@ -130,14 +133,40 @@ psi_status base_blas_ready(psi_ctx *ctx)
                 root->options.threads);
 }
 
-psi_status base_cancelled(psi_ctx *ctx)
+void base_set_deadline(psi_ctx *ctx, double when)
+{
+    atomic_store_explicit(&ctx->deadline, when, memory_order_relaxed);
+}
+
+static bool is_cancelled(const psi_ctx *ctx)
 {
     bool cancelled = false;
-    for (psi_ctx *at = ctx; at && !cancelled; at = at->parent) {
+    for (const psi_ctx *at = ctx; at && !cancelled; at = at->parent) {
         cancelled = atomic_load_explicit(&at->cancelled, memory_order_relaxed);
     }
-    if (!cancelled) return PSI_OK;
-    return FAIL(ctx, PSI_ECANCELLED, "stopped on request");
+    return cancelled;
+}
+
+static bool is_late(const psi_ctx *ctx)
+{
+    double first = 0.0;
+    for (const psi_ctx *at = ctx; at; at = at->parent) {
+        const double when = atomic_load_explicit(&at->deadline, memory_order_relaxed);
+        if (when > 0.0 && (first <= 0.0 || when < first)) first = when;
+    }
+    return first > 0.0 && base_seconds() >= first;
+}
+
+bool base_time_is_up(const psi_ctx *ctx)
+{
+    return !is_cancelled(ctx) && is_late(ctx);
+}
+
+psi_status base_cancelled(psi_ctx *ctx)
+{
+    if (is_cancelled(ctx)) return FAIL(ctx, PSI_ECANCELLED, "stopped on request");
+    if (is_late(ctx)) return FAIL(ctx, PSI_ECANCELLED, "stopped: the time is up");
+    return PSI_OK;
 }
 
 psi_status base_fail(psi_ctx *ctx, psi_status status, const char *file, int line,

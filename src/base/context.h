@@ -41,8 +41,14 @@ void base_free(psi_ctx *ctx, void *ptr); // NULL is fine
 void base_note(psi_ctx *ctx, const char *format, ...) PRINTF_LIKE(2, 3);
 void base_warn(psi_ctx *ctx, const char *format, ...) PRINTF_LIKE(2, 3);
 
-// PSI_ECANCELLED once psi_cancel was called: long loops ask this at every step.
+// PSI_ECANCELLED once psi_cancel was called, or the deadline has passed: long loops ask this at
+// every step.
 psi_status base_cancelled(psi_ctx *ctx);
+
+// A time of base_seconds (progress.h) by which work is to stop; 0: none. Whoever has set it asks
+// whether that is why something stopped, and sets another one for what comes next.
+void base_set_deadline(psi_ctx *ctx, double when);
+bool base_time_is_up(const psi_ctx *ctx); // and nobody has asked to stop
 
 // A context for one thread of the parent's team: the same allocator and cancel, no callbacks, a
 // thread count and an error record of its own. The parent must outlive it.

@@ -495,8 +495,15 @@ psi_status cluster_refine_by_evidence(psi_ctx *ctx, const cluster_problem *probl
         if (problem->data->terminated[e]) out->labels[last] = 0;
     }
     memcpy(run.known, out->labels, n * sizeof *run.known);
-    TRY(looks->forest.looks ? refine_until_nothing_changes(&run) : refine_with_caution(&run));
-    if (looks->forest.looks && options->smooth && out->n_latent > 1) TRY(label_mixed_cells(&run));
+    status = looks->forest.looks ? refine_until_nothing_changes(&run) : refine_with_caution(&run);
+    if (status == PSI_OK && looks->forest.looks && options->smooth && out->n_latent > 1) {
+        status = label_mixed_cells(&run);
+    }
+    if (status == PSI_ECANCELLED && base_time_is_up(ctx) && out->n_steps > 0) {
+        out->stopped = true; // labels are those of the last refinement that was finished
+        out->converged = false;
+        status = PSI_OK;
+    }
 done:
     base_free(ctx, run.seen);
     base_free(ctx, run.number);

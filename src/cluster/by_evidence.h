@@ -39,6 +39,7 @@ typedef struct by_evidence {
     float *confidence; // (n_rows) in its label
     size_t n_latent;
     bool converged; // the last two refinements are equal
+    bool stopped;   // the time was up before
     size_t n_steps;
     psi_cluster_step *steps; // (n_steps)
     psi_grouping *grouping;  // of the last one

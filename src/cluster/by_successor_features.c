@@ -67,16 +67,24 @@ done:
     return status;
 }
 
-// Features that are learnt once, and heads on them.
-psi_status cluster_use_heads(clustering_run *run, psi_net_kind kind)
+psi_status cluster_use_heads(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    cluster_set_network_options(run, kind);
-    TRY(cluster_learn_trunk(run));
     cluster_phases_turn_to(&run->state.phases, PHASE_FEATURES);
     TRY(cluster_network_new(run->ctx, &run->problem, &run->inputs, &run->network, run->trunk,
                             &run->approximator));
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+done:
+    return status;
+}
+
+// Features that are learnt once, and heads on them.
+static psi_status learn_features(clustering_run *run, psi_net_kind kind)
+{
+    psi_status status = PSI_OK;
+    cluster_set_network_options(run, kind);
+    TRY(cluster_learn_trunk(run));
+    TRY(cluster_use_heads(run));
 done:
     return status;
 }
@@ -129,7 +137,7 @@ static psi_status choose_approximator(clustering_run *run)
     const psi_net_kind net = kind == PSI_APPROXIMATOR_MLP   ? PSI_NET_MLP
                              : kind == PSI_APPROXIMATOR_CNN ? PSI_NET_CNN
                                                             : PSI_NET_RESNET18;
-    TRY(options->paper ? use_whole_networks(run, net) : cluster_use_heads(run, net));
+    TRY(options->paper ? use_whole_networks(run, net) : learn_features(run, net));
 done:
     return status;
 }
@@ -142,6 +150,7 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
     clustering_run *run = user;
     const psi_cluster_options *options = run->options;
     cluster_phases_update(&run->state.phases);
+    if (number == 1) cluster_share_time(run);
     if (run->folder) {
         const psi_net *const *trained = run->approximator.trained;
         if (trained && number == 1) TRY(cluster_checkpoint_save_trunk(run->folder, *trained));
@@ -257,8 +266,14 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
         TRY(cluster_checkpoint_load(run->folder, &run->problem, &run->approximator,
                                     options->max_latent_states, &run->state));
         TRY(tell_again(run));
+        if (run->state.refinement.n_steps > 0) cluster_share_time(run);
     }
-    TRY(find_latent_states(run));
+    status = find_latent_states(run);
+    // the time is up: the last refinement that was finished is what there is
+    run->result->stopped = cluster_is_late(run, status) && run->state.refinement.n_steps > 0;
+    if (!run->result->stopped) TRY(status);
+    status = PSI_OK;
+    cluster_set_deadline(run, CLUSTER_NEVER);
     TRY(describe(run));
 done:
     return status;

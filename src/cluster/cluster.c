@@ -22,6 +22,24 @@ uint64_t cluster_seed_of(const clustering_run *run, seed_purpose purpose, size_t
     return base_random_u64(&random);
 }
 
+void cluster_set_deadline(clustering_run *run, double share)
+{
+    const double budget = run->options->budget;
+    const bool never = budget <= 0.0 || share <= 0.0;
+    base_set_deadline(run->ctx, never ? 0.0 : run->began + share * budget);
+}
+
+void cluster_share_time(clustering_run *run)
+{
+    const bool network = run->inputs.row_bytes > 0;
+    cluster_set_deadline(run, network ? CLUSTER_BEFORE_NETWORK : CLUSTER_BEFORE_WRITING);
+}
+
+bool cluster_is_late(const clustering_run *run, psi_status status)
+{
+    return status == PSI_ECANCELLED && base_time_is_up(run->ctx);
+}
+
 static psi_status find_representation(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -45,7 +63,8 @@ static psi_status find_representation(clustering_run *run)
         cluster_phases_turn_to(&run->state.phases, PHASE_REST);
         goto done;
     }
-    if (run->folder) {
+    // what has learnt labels that are not the last, or not in time, is not gone on with
+    if (run->folder && options->budget <= 0.0) {
         TRY(cluster_folder_path(run->folder, "representation.safetensors", &path));
     }
     const representation_options how = {.steps = options->representation_steps,
@@ -56,8 +75,15 @@ static psi_status find_representation(clustering_run *run)
                                         .shift = options->paper ? 0 : options->shift,
                                         .seed = cluster_seed_of(run, SEED_REPRESENTATION, 0),
                                         .checkpoint = path};
-    TRY(cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
-                               result->n_latent, &how, &result->representation));
+    cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
+    status = cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
+                                    result->n_latent, &how, &result->representation);
+    if (cluster_is_late(run, status) && result->representation) {
+        result->stopped = true; // as far as it got
+        status = PSI_OK;
+    }
+    cluster_set_deadline(run, CLUSTER_NEVER);
+    TRY(status);
     TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs, result->representation,
                                      result->labels, result->n_latent, &result->accuracy));
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
@@ -72,12 +98,20 @@ static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     psi_run *result = run->result;
-    result->has_heads = run->folder && options->heads && run->approximator.features;
+    result->has_heads =
+        run->folder && options->heads && run->approximator.features && !result->stopped;
     if (!result->has_heads) return PSI_OK;
     cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
-    const psi_status status =
+    cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
+    psi_status status =
         cluster_stages_save(run->folder, &run->problem, &run->approximator, result->steps,
                             result->n_steps, cluster_seed_of(run, SEED_STAGES, 0));
+    if (cluster_is_late(run, status)) {
+        result->stopped = true;
+        result->has_heads = false;
+        status = PSI_OK;
+    }
+    cluster_set_deadline(run, CLUSTER_NEVER);
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
 }
@@ -171,17 +205,18 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
                           const psi_cluster_options *options, psi_run_folder *folder, psi_run **out)
 {
     psi_status status = PSI_OK;
-    clustering_run run = {.ctx = ctx, .options = options, .folder = folder};
+    clustering_run run = {
+        .ctx = ctx, .options = options, .folder = folder, .began = base_seconds()};
     psi_trajectories seen = *data;
     psi_observations *stacked = NULL;
     bool under_way = false; // what is kept of it was read
-    const double started = base_seconds();
     cluster_phases_start(&run.state.phases, &run.inputs.passed);
     TRY(cluster_options_check(ctx, options));
     TRY(new_run(ctx, data, options, &run.result));
     if (folder) {
         TRY(cluster_run_start(folder, run.result));
         TRY(cluster_checkpoint_load_phases(folder, &run.state.phases));
+        run.began = folder->started; // reading the data counts
         under_way = true;
     }
     TRY(psi_observations_stack(ctx, data->observations, options->stack, data->n_episodes,
@@ -189,14 +224,29 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
     seen.observations = stacked;
     TRY(cluster_problem_new(ctx, &seen, options->seed, &run.problem));
     const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
-    TRY(evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run));
+    cluster_set_deadline(&run, CLUSTER_BEFORE_WRITING);
+    status = evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run);
+    if (cluster_is_late(&run, status)) {
+        status = FAIL(ctx, PSI_ECANCELLED,
+                      "a budget of %g s ended before the first refinement was done: there is no "
+                      "answer yet",
+                      options->budget);
+    }
+    TRY(status);
     TRY(cluster_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
     TRY(keep_stages(&run));
     TRY(cluster_known_find(ctx, &seen, run.result, &run.result->known));
     TRY(tell_phases(&run));
+    if (run.result->stopped) {
+        const psi_verdict verdict = run.result->verdict; // not certain of what was not finished
+        if (verdict == PSI_VERDICT_CERTAIN || verdict == PSI_VERDICT_NOT_ASKED) {
+            run.result->verdict = PSI_VERDICT_UNDETERMINED;
+        }
+        if (under_way) TRY(keep_time(&run));
+    }
     run.result->finished = true;
-    run.result->seconds = folder ? cluster_folder_seconds(folder) : base_seconds() - started;
+    run.result->seconds = folder ? cluster_folder_seconds(folder) : base_seconds() - run.began;
     *out = run.result;
     run.result = NULL;
 done:
@@ -204,6 +254,7 @@ done:
         const psi_status kept = keep_time(&run);
         if (kept != PSI_OK) status = kept;
     }
+    base_set_deadline(ctx, 0.0);
     free_work(&run);
     psi_observations_free(ctx, stacked);
     return status;

@@ -25,11 +25,14 @@ typedef struct clustering_run {
     run_state state;
     float *vectors; // (n_rows, width) what looks are compared by; NULL for a table
     cluster_looks looks;
-    float *raw; // the same of vectors as they are, while features are compared
+    float *raw; // the same of vectors as they are, while features are compared, with what they say
     cluster_looks raw_looks;
+    outcome_rewards raw_outcomes;
+    by_evidence raw_found;
     outcome_rewards outcomes;
     by_evidence found;
     psi_run *result;
+    double began; // base_seconds
 } clustering_run;
 
 // Every piece of work has random numbers of its own, named by what it is and the round it is in.
@@ -44,10 +47,11 @@ typedef enum seed_purpose {
 uint64_t cluster_seed_of(const clustering_run *run, seed_purpose purpose, size_t round);
 
 void cluster_set_network_options(clustering_run *run, psi_net_kind kind);
-// The network whose features are looked at, from an earlier process or learnt now: run->trunk.
+// The network whose features are looked at, from an earlier process or learnt now: run->trunk, as
+// far as it got if the time is up.
 psi_status cluster_learn_trunk(clustering_run *run);
 // The features of all observations, and heads on them: run->approximator.
-psi_status cluster_use_heads(clustering_run *run, psi_net_kind kind);
+psi_status cluster_use_heads(clustering_run *run);
 
 // γ · min ‖F_i − F_j‖: the smallest distance of two latent states' successor features.
 psi_status cluster_find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, double *gap);
@@ -56,6 +60,9 @@ psi_status cluster_find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, do
 // kept, and told.
 psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
                                   size_t n_observations, const int32_t *labels);
+// Refinements are numbered on, and their record (of run->found) is one list, where the same data
+// are looked at twice.
+psi_status cluster_add_steps(clustering_run *run);
 // Images, whose labels go to run->found.
 psi_status cluster_find_in_images(clustering_run *run);
 
@@ -64,5 +71,21 @@ psi_status cluster_find_by_evidence(clustering_run *run);
 psi_status cluster_find_by_successor_features(clustering_run *run);
 
 void cluster_forget_looks(clustering_run *run);
+
+// When this share of the budget is spent, work is to stop; without a budget, never. Half is for
+// finding latent states, a quarter for the network that tells them apart, the rest for what is
+// written. Where there is no network, or no answer without its time, nothing is left for it. Where
+// latent states are found by features alone, half of the time for both is for learning these.
+#define CLUSTER_BEFORE_FINDING 0.25
+#define CLUSTER_BEFORE_NETWORK 0.5
+#define CLUSTER_BEFORE_WRITING 0.75
+#define CLUSTER_NEVER          0.0
+void cluster_set_deadline(clustering_run *run, double share);
+
+// After the first refinement: there is an answer, and a network that tells it wants time, too.
+void cluster_share_time(clustering_run *run);
+
+// Whether that is why something has stopped.
+bool cluster_is_late(const clustering_run *run, psi_status status);
 
 #endif

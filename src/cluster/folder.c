@@ -22,12 +22,13 @@ typedef struct contents {
     bool exists;     // there is something in the folder
     bool manifest;   // a finished run
     bool checkpoint; // one that was interrupted, or is under way
-    bool ready;      // … with nothing left but to put it in place
+    bool ready;      // … with nothing left but to put it in place …
+    bool stopped;    // … and then to go on: a budget had ended
     bool begun;      // a folder checkpoint in which nothing can be lost yet
     bool foreign;    // things that no run has put there
 } contents;
 
-static bool has(const char *folder, const char *name)
+bool cluster_folder_has(const char *folder, const char *name)
 {
     char path[4096];
     struct stat info;
@@ -49,9 +50,7 @@ static bool is_fingerprint(const json_t *value)
     return text && strspn(text, "0123456789abcdef") == 32 && text[32] == '\0';
 }
 
-// A manifest.json can be anybody's. *out is one that psifold has written, or NULL if there is none
-// or another program's; no file of a folder is removed unless one of these lists it.
-static psi_status read_manifest(psi_ctx *ctx, const char *folder, const char *name, json_t **out)
+psi_status cluster_folder_manifest(psi_ctx *ctx, const char *folder, const char *name, json_t **out)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
@@ -75,6 +74,11 @@ done:
     json_decref(manifest);
     base_free(ctx, path);
     return status;
+}
+
+bool cluster_folder_stopped(const json_t *manifest)
+{
+    return json_is_true(json_object_get(json_object_get(manifest, "result"), "stopped"));
 }
 
 static psi_status find_start(psi_ctx *ctx, const char *checkpoint, bool *out)
@@ -137,11 +141,13 @@ static psi_status look_into(const psi_run_folder *folder, contents *found)
     psi_status status = PSI_OK;
     json_t *manifest = NULL, *result = NULL;
     *found = (contents){0};
-    TRY(read_manifest(ctx, folder->path, "manifest.json", &manifest));
+    TRY(cluster_folder_manifest(ctx, folder->path, "manifest.json", &manifest));
     TRY(find_start(ctx, folder->checkpoint, &found->checkpoint));
-    if (found->checkpoint) TRY(read_manifest(ctx, folder->result, "manifest.json", &result));
+    if (found->checkpoint)
+        TRY(cluster_folder_manifest(ctx, folder->result, "manifest.json", &result));
     found->manifest = manifest != NULL;
     found->ready = result != NULL;
+    found->stopped = cluster_folder_stopped(result);
     if (found->checkpoint) goto done;
     found->begun =
         every_entry(folder->checkpoint, comes_before_start) && every_entry(folder->result, never);
@@ -155,7 +161,9 @@ done:
 
 psi_status cluster_folder_check_finished(psi_ctx *ctx, const char *folder)
 {
-    if (has(folder, "manifest.json") || !has(folder, "checkpoint/start.json")) return PSI_OK;
+    if (cluster_folder_has(folder, "manifest.json") ||
+        !cluster_folder_has(folder, "checkpoint/start.json"))
+        return PSI_OK;
     return FAIL(ctx, PSI_EMISSING,
                 "%s is a run that was interrupted, or is still under way: 'psifold cluster FILE -o "
                 "%s --resume' finishes it",
@@ -168,7 +176,7 @@ psi_status psi_run_check_files(psi_ctx *ctx, const char *folder, size_t *n)
     json_t *manifest = NULL;
     *n = 0;
     TRY(cluster_folder_check_finished(ctx, folder));
-    TRY(read_manifest(ctx, folder, "manifest.json", &manifest));
+    TRY(cluster_folder_manifest(ctx, folder, "manifest.json", &manifest));
     if (!manifest) TRY(FAIL(ctx, PSI_EFORMAT, "%s holds no manifest of a run", folder));
     if (!json_is_object(json_object_get(manifest, "checksums"))) {
         TRY(FAIL(ctx, PSI_EMISSING, "%s was written by a version that kept no checksums", folder));
@@ -299,7 +307,7 @@ static psi_status go_on(psi_run_folder *folder, const contents *found)
 {
     psi_status status = PSI_OK;
     folder->resumed = found->checkpoint || found->manifest;
-    folder->finished = found->ready || (found->manifest && !found->checkpoint);
+    folder->finished = (found->ready && !found->stopped) || (found->manifest && !found->checkpoint);
     if (found->ready) TRY(cluster_folder_publish(folder));
     if (folder->finished) TRY(tidy_up(folder));
 done:
@@ -415,155 +423,5 @@ psi_status cluster_folder_start(psi_run_folder *folder, const json_t *start)
 done:
     json_decref(found);
     base_free(folder->ctx, path);
-    return status;
-}
-
-// ---- taking the place -------------------------------------------------------------------------
-
-static bool is_listed(const json_t *files, const char *name)
-{
-    for (size_t i = 0; i < json_array_size(files); i++) {
-        if (strcmp(json_string_value(json_array_get(files, i)), name) == 0) return true;
-    }
-    return false;
-}
-
-// The manifest of an older run goes into the checkpoint, where it still says which files were that
-// run's, should we be interrupted. *files is its list; NULL if there was no older run.
-static psi_status set_aside(const psi_run_folder *folder, json_t **older, const json_t **files)
-{
-    psi_status status = PSI_OK;
-    char *place = NULL, *aside = NULL;
-    *older = NULL;
-    TRY(base_join(folder->ctx, folder->path, "manifest.json", &place));
-    TRY(cluster_folder_path(folder, "replaced.json", &aside));
-    if (has(folder->path, "manifest.json")) {
-        TRY(read_manifest(folder->ctx, folder->path, "manifest.json", older));
-        if (!*older) {
-            status = FAIL(folder->ctx, PSI_EUSAGE,
-                          "%s was not written by psifold, and is not replaced", place);
-            goto done;
-        }
-        if (rename(place, aside) != 0) {
-            status = FAIL(folder->ctx, PSI_EIO, "%s: cannot set aside: %s", place, strerror(errno));
-            goto done;
-        }
-        // no file may be gone from the disk before the manifest that lists it
-        TRY(base_sync(folder->ctx, folder->checkpoint));
-        TRY(base_sync(folder->ctx, folder->path));
-    } else {
-        TRY(read_manifest(folder->ctx, folder->checkpoint, "replaced.json", older));
-    }
-    *files = json_object_get(*older, "files");
-done:
-    base_free(folder->ctx, aside);
-    base_free(folder->ctx, place);
-    return status;
-}
-
-static psi_status remove_file(const psi_run_folder *folder, const char *name)
-{
-    char *path;
-    const psi_status status = base_join(folder->ctx, folder->path, name, &path);
-    if (status != PSI_OK) return status;
-    (void)unlink(path); // a file or a link; a folder of that name is nothing a run has made
-    base_free(folder->ctx, path);
-    return PSI_OK;
-}
-
-// Two names of one file: a move that was interrupted where moving means linking and removing.
-static bool are_one(const char *a, const char *b)
-{
-    struct stat first, second;
-    return lstat(a, &first) == 0 && lstat(b, &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
-
-// Only a file that the older run listed may be in the way.
-static psi_status move_out(const psi_run_folder *folder, const char *name, bool replace)
-{
-    psi_status status = PSI_OK;
-    char *from = NULL, *to = NULL;
-    TRY(cluster_folder_result(folder, name, &from));
-    TRY(base_join(folder->ctx, folder->path, name, &to));
-    if ((replace ? rename(from, to) : base_rename_new(from, to)) == 0) goto done;
-    const int reason = errno;
-    if (reason == ENOENT && has(folder->path, name)) goto done; // moved before we were interrupted
-    if (reason == EEXIST && are_one(from, to)) {
-        (void)unlink(from);
-    } else if (reason == EEXIST) {
-        status = FAIL(folder->ctx, PSI_EUSAGE,
-                      "%s is in the way and belongs to no run: move it away, and --resume puts the "
-                      "result in place",
-                      to);
-    } else {
-        status = FAIL(folder->ctx, PSI_EIO, "%s: cannot put in place: %s", to, strerror(reason));
-    }
-done:
-    base_free(folder->ctx, to);
-    base_free(folder->ctx, from);
-    return status;
-}
-
-// Where a file of the result is: moved already, or not.
-static psi_status add_checksum(const psi_run_folder *folder, json_t *sums, const char *name)
-{
-    psi_status status = PSI_OK;
-    char *path = NULL;
-    TRY(base_join(folder->ctx, has(folder->result, name) ? folder->result : folder->path, name,
-                  &path));
-    TRY(cluster_checksums_add(folder->ctx, sums, name, path));
-done:
-    base_free(folder->ctx, path);
-    return status;
-}
-
-static psi_status add_checksums(const psi_run_folder *folder, json_t *manifest)
-{
-    const json_t *files = json_object_get(manifest, "files");
-    json_t *sums = json_object();
-    psi_status status = PSI_OK;
-    TRY(base_json_made(folder->ctx, sums));
-    for (size_t i = 0; i < json_array_size(files); i++) {
-        TRY(add_checksum(folder, sums, json_string_value(json_array_get(files, i))));
-    }
-    TRY(base_json_made(folder->ctx,
-                       json_object_set(manifest, "checksums", sums) == 0 ? sums : NULL));
-done:
-    json_decref(sums);
-    return status;
-}
-
-psi_status cluster_folder_publish(psi_run_folder *folder)
-{
-    psi_status status = PSI_OK;
-    char *place = NULL;
-    json_t *manifest = NULL, *older = NULL;
-    const json_t *older_files = NULL;
-    TRY(read_manifest(folder->ctx, folder->result, "manifest.json", &manifest));
-    if (!manifest) {
-        status = FAIL(folder->ctx, PSI_EFORMAT, "%s/manifest.json is not the manifest of a run",
-                      folder->result);
-        goto done;
-    }
-    const json_t *files = json_object_get(manifest, "files");
-    TRY(add_checksums(folder, manifest));
-    TRY(set_aside(folder, &older, &older_files));
-    for (size_t i = 0; i < json_array_size(older_files); i++) {
-        const char *name = json_string_value(json_array_get(older_files, i));
-        if (!is_listed(files, name)) TRY(remove_file(folder, name));
-    }
-    for (size_t i = 0; i < json_array_size(files); i++) {
-        const char *name = json_string_value(json_array_get(files, i));
-        TRY(move_out(folder, name, is_listed(older_files, name)));
-    }
-    TRY(base_sync(folder->ctx, folder->path));
-    TRY(base_join(folder->ctx, folder->path, "manifest.json", &place));
-    TRY(base_json_save(folder->ctx, place, manifest)); // a copy: until it is there we are not done
-    TRY(base_remove_whole(folder->ctx, folder->checkpoint));
-done:
-    json_decref(older);
-    json_decref(manifest);
-    base_free(folder->ctx, place);
     return status;
 }

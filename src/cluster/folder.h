@@ -50,6 +50,17 @@ psi_status cluster_folder_result(const psi_run_folder *folder, const char *name,
 // it can be begun again.
 psi_status cluster_folder_publish(psi_run_folder *folder);
 
+// Whether there is something of this name in a folder, be it a link that leads nowhere.
+bool cluster_folder_has(const char *folder, const char *name);
+
+// A manifest.json can be anybody's. *out is one that psifold has written, or NULL if there is none
+// or another program's; no file of a folder is removed unless one of these lists it.
+psi_status cluster_folder_manifest(psi_ctx *ctx, const char *folder, const char *name,
+                                   json_t **out);
+
+// The run of this manifest ended with its budget: its checkpoint stays, to be gone on from.
+bool cluster_folder_stopped(const json_t *manifest);
+
 // PSI_EMISSING with a sentence on how to go on, if the folder holds nothing but a checkpoint.
 psi_status cluster_folder_check_finished(psi_ctx *ctx, const char *folder);
 

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "cluster/contexts.h"
+#include "cluster/growth.h"
 #include "cluster/run.h"
 #include "cluster/seen.h"
 #include "cluster/successor.h"
@@ -22,6 +23,8 @@ psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size
     psi_status status = PSI_OK;
     clustering_run *run = user;
     const psi_cluster_options *options = run->options;
+    number += run->result->n_steps;
+    if (number == 1) cluster_share_time(run);
     if (run->folder) {
         TRY(cluster_checkpoint_labels(run->folder, number, n_observations, labels));
     }
@@ -77,6 +80,8 @@ void cluster_forget_looks(clustering_run *run)
     cluster_looks_free(run->ctx, &run->raw_looks);
     base_free(run->ctx, run->raw);
     run->raw = NULL;
+    cluster_outcome_rewards_free(run->ctx, &run->raw_outcomes);
+    cluster_by_evidence_free(run->ctx, &run->raw_found);
 }
 
 // Distinct observations, if each was seen a few times, or has no looks to compare.
@@ -94,30 +99,63 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
     return status == PSI_ELIMIT && !wanted && !number ? PSI_OK : status;
 }
 
+psi_status cluster_add_steps(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    by_evidence *found = &run->found;
+    const size_t n = result->n_steps + found->n_steps;
+    TRY(base_resize(run->ctx, n, sizeof *result->steps, &result->steps));
+    for (size_t i = 0; i < found->n_steps; i++) result->steps[result->n_steps++] = found->steps[i];
+done:
+    return status;
+}
+
+static by_evidence_options how_to_refine(clustering_run *run)
+{
+    const psi_cluster_options *options = run->options;
+    return (by_evidence_options){.max_refinements = options->max_refinements,
+                                 .max_latent_states = options->max_latent_states,
+                                 .smooth = options->smooth,
+                                 .watch = cluster_after_grouping,
+                                 .user = run};
+}
+
+// Refinements by these rewards, as far as there is time.
+static psi_status refine_by(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    const by_evidence_options how = how_to_refine(run);
+    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
+                                   &run->found));
+    TRY(cluster_add_steps(run));
+    if (run->found.stopped) TRY(base_cancelled(run->ctx)); // nothing is asked of what is not done
+done:
+    return status;
+}
+
 // Rewards are numbers where their values part what their means do not.
 static psi_status refine_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    const psi_cluster_options *options = run->options;
-    const by_evidence_options how = {.max_refinements = options->max_refinements,
-                                     .max_latent_states = options->max_latent_states,
-                                     .smooth = options->smooth,
-                                     .watch = cluster_after_grouping,
-                                     .user = run};
     double margin;
     int32_t pair[2];
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
-    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
-                                   &run->found));
+    TRY(refine_by(run));
     if (run->outcomes.n < 3 || !run->looks.forest.looks) goto done;
     TRY(cluster_ask_pairs_by_means(run->ctx, &run->problem, run->found.labels, run->found.n_latent,
                                    &margin, pair));
     if (margin >= 0.0) goto done;
-    cluster_by_evidence_free(run->ctx, &run->found);
+    by_evidence by_values = run->found; // the answer, until there is another one
+    run->found = (by_evidence){0};
     cluster_outcome_rewards_free(run->ctx, &run->outcomes);
-    TRY(cluster_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
-    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
-                                   &run->found));
+    status = cluster_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
+    if (status == PSI_OK) status = refine_by(run);
+    if (!run->found.labels) {
+        run->found = by_values;
+        by_values = (by_evidence){0};
+    }
+    cluster_by_evidence_free(run->ctx, &by_values);
 done:
     return status;
 }
@@ -131,9 +169,6 @@ static psi_status group_looks(clustering_run *run)
     result->labels = run->found.labels;
     result->n_latent = run->found.n_latent;
     result->has_terminal = run->problem.has_terminal;
-    base_free(run->ctx, result->doubts); // of an earlier look at the same data
-    result->doubts = NULL;
-    result->n_doubts = 0;
     TRY(cluster_judge(run->ctx, &run->problem, &run->looks, &run->outcomes, &run->found, result));
 done:
     result->labels = NULL; // still in found
@@ -154,18 +189,46 @@ done:
     return status;
 }
 
+// Sets vectors as they are aside, with what they say.
+static void set_vectors_aside(clustering_run *run, psi_run *judged)
+{
+    psi_run *result = run->result;
+    run->raw = run->vectors;
+    run->raw_looks = run->looks;
+    run->raw_outcomes = run->outcomes;
+    run->raw_found = run->found;
+    run->vectors = NULL;
+    run->looks = (cluster_looks){0};
+    run->outcomes = (outcome_rewards){0};
+    run->found = (by_evidence){0};
+    *judged = *result;
+    result->doubts = NULL;
+    result->n_doubts = 0;
+}
+
+// … and takes them back: they are the answer after all.
+static void return_to_vectors(clustering_run *run, const psi_run *judged)
+{
+    psi_run *result = run->result;
+    by_evidence features = run->found;
+    run->found = run->raw_found;
+    run->raw_found = (by_evidence){0};
+    cluster_by_evidence_free(run->ctx, &features);
+    base_free(run->ctx, result->doubts);
+    result->doubts = judged->doubts;
+    result->n_doubts = judged->n_doubts;
+    result->n_latent = judged->n_latent;
+    result->verdict = judged->verdict;
+    result->margin = judged->margin;
+    result->doubtful = judged->doubtful;
+    result->past = judged->past;
+}
+
 // What a network makes of them that has learnt to predict rewards, actions and what comes next.
 static psi_status compare_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
     feature_cache features = {0};
-    const cluster_looks raw_looks = run->looks;
-    float *raw = run->vectors;
-    run->looks = (cluster_looks){0};
-    run->vectors = NULL;
-    cluster_forget_looks(run);
-    run->raw_looks = raw_looks;
-    run->raw = raw;
     TRY(cluster_learn_trunk(run));
     cluster_phases_turn_to(&run->state.phases, PHASE_FEATURES);
     TRY(cluster_features_new(run->ctx, &run->problem, &run->inputs, run->trunk, PSI_CACHE_FULL,
@@ -182,40 +245,80 @@ done:
     return status;
 }
 
-// Vectors are compared as they are, and by features where that leaves something open: what leaves
-// less open is the answer. Features that cannot be learnt take nothing away.
-static psi_status find_in_vectors(clustering_run *run)
+// What leaves less open is the answer. Features that cannot be learnt, or not in time, take nothing
+// away.
+static psi_status try_features(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result, vectors;
+    base_note(run->ctx, "vectors as they are leave something open; features are learnt");
+    set_vectors_aside(run, &vectors);
+    status = compare_features(run);
+    const bool late = cluster_is_late(run, status);
+    if (!late && (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM)) goto done;
+    if (status == PSI_OK &&
+        (result->verdict == PSI_VERDICT_CERTAIN || result->doubtful <= vectors.doubtful)) {
+        result->labels = run->found.labels;
+        status = cluster_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
+                                       &run->found, result);
+        result->labels = NULL; // still in found
+        goto done;
+    }
+    if (!late && status != PSI_OK) {
+        base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
+    }
+    return_to_vectors(run, &vectors);
+    vectors.doubts = NULL;
+    if (late) {
+        result->stopped = true;
+        result->verdict = PSI_VERDICT_UNDETERMINED;
+    }
+    status = PSI_OK;
+done:
+    base_free(run->ctx, vectors.doubts);
+    return status;
+}
+
+// Whether latent states keep growing with the data. Asked where nothing else is certain and
+// refinements did not come to an end, neither of vectors nor of features: states that are there
+// have borders that stay where they are.
+static psi_status ask_for_growth(clustering_run *run, size_t n_latent, bool means)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
+    const by_evidence_options how = how_to_refine(run);
+    const float *vectors = run->raw ? run->raw : run->vectors;
+    const size_t width = run->raw ? run->raw_looks.width : run->looks.width;
+    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(cluster_growth(run->ctx, &run->problem, width, vectors, means, run->options->seed, &how,
+                       result->growth));
+    result->growth[2] = n_latent;
+    if (cluster_keeps_growing(result->growth)) {
+        TRY(cluster_judge_growing(run->ctx, result));
+    }
+done:
+    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    return status;
+}
+
+// Vectors are compared as they are, and by features where that leaves something open.
+static psi_status find_in_vectors(clustering_run *run)
+{
+    psi_status status = PSI_OK;
     cluster_set_network_options(run, PSI_NET_MLP);
     if (run->options->hidden == 0) run->network.hidden[0] = run->network.hidden[1] = SMALL;
     if (run->options->trunk_steps == 0) run->network.trunk.steps = SMALL_STEPS;
     TRY(compare_vectors(run));
-    const double doubtful = result->doubtful;
-    const bool nothing = result->verdict == PSI_VERDICT_NOTHING_TO_PREDICT;
-    if (result->verdict != PSI_VERDICT_CERTAIN && !nothing &&
+    const psi_verdict verdict = run->result->verdict;
+    const size_t n_latent = run->found.n_latent;
+    const bool ended = run->found.converged, means = run->outcomes.n == 0;
+    if (verdict != PSI_VERDICT_CERTAIN && verdict != PSI_VERDICT_NOTHING_TO_PREDICT &&
         run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
-        base_note(run->ctx, "vectors as they are leave something open; features are learnt");
-        status = compare_features(run);
-        if (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM) goto done;
-        if (status != PSI_OK) base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
-        const bool better = status == PSI_OK && (result->verdict == PSI_VERDICT_CERTAIN ||
-                                                 result->doubtful <= doubtful);
-        if (better) {
-            result->labels = run->found.labels;
-            status = cluster_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
-                                           &run->found, result);
-            result->labels = NULL; // still in found
-            TRY(status);
-        } else {
-            cluster_forget_looks(run);
-            TRY(compare_vectors(run)); // the same again
-        }
+        TRY(try_features(run));
     }
-    if (!run->trunk) {
-        TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
-                                      &run->trunk));
+    if (run->result->verdict == PSI_VERDICT_UNDETERMINED && !run->result->stopped && !ended &&
+        !run->found.converged) {
+        TRY(ask_for_growth(run, n_latent, means));
     }
 done:
     return status;
@@ -245,36 +348,18 @@ done:
     return status;
 }
 
-psi_status cluster_find_by_evidence(clustering_run *run)
+// The model of the labels, and what they mean in the paper's terms.
+static psi_status describe(clustering_run *run)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
     by_evidence *found = &run->found;
-    const psi_approximator kind = run->options->approximator;
     const double spacing = run->problem.rewards.spacing;
     psi_counts *counts = NULL;
-    bool table = false;
-    if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
-        TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
-    }
-    if (!table) {
-        TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
-                               kind == PSI_APPROXIMATOR_MLP, &run->inputs));
-        if (run->inputs.is_image) {
-            TRY(cluster_find_in_images(run));
-        } else {
-            TRY(find_in_vectors(run));
-        }
-    } else {
-        TRY(group_looks(run));
-    }
     result->labels = found->labels;
     result->confidence = found->confidence;
-    result->steps = found->steps;
-    result->n_steps = found->n_steps;
     found->labels = NULL;
     found->confidence = NULL;
-    found->steps = NULL;
     TRY(cluster_keep_seen(run->ctx, result));
     const psi_paths paths = cluster_paths(&run->problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
@@ -286,7 +371,6 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     result->ignored = (double)ignored / (double)run->problem.n_states;
     result->smoothed = found->smoothed;
     result->converged = found->converged;
-    result->approximator = table ? PSI_APPROXIMATOR_TABLE : cluster_kind_of(run->network.kind);
     result->gamma = run->options->gamma;
     TRY(cluster_find_gap(run->ctx, result->model, result->gamma, &result->gap));
     result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward
@@ -297,5 +381,39 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     result->matching_condition = psi_matching_condition(result->gamma, result->epsilon_sf);
 done:
     psi_counts_free(run->ctx, counts);
+    return status;
+}
+
+psi_status cluster_find_by_evidence(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    const psi_approximator kind = run->options->approximator;
+    bool table = false;
+    if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
+        TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
+    }
+    if (!table) {
+        TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
+                               kind == PSI_APPROXIMATOR_MLP, &run->inputs));
+        status = run->inputs.is_image ? cluster_find_in_images(run) : find_in_vectors(run);
+    } else {
+        status = group_looks(run);
+    }
+    if (cluster_is_late(run, status) && run->found.labels) {
+        result->n_latent = run->found.n_latent;
+        result->has_terminal = run->problem.has_terminal;
+        cluster_judge_stopped(run->ctx, &run->problem, &run->found, result);
+        status = PSI_OK;
+    }
+    TRY(status);
+    cluster_set_deadline(run, CLUSTER_NEVER);
+    if (!table && !run->trunk) {
+        TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
+                                      &run->trunk));
+    }
+    result->approximator = table ? PSI_APPROXIMATOR_TABLE : cluster_kind_of(run->network.kind);
+    TRY(describe(run));
+done:
     return status;
 }

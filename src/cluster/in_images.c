@@ -41,6 +41,8 @@ static psi_status group_prototypes(clustering_run *run, const cluster_looks *tre
     TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
     TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
                                    found));
+    TRY(cluster_add_steps(run));
+    if (found->stopped) TRY(base_cancelled(run->ctx)); // labels of prototypes, as far as they are
     cluster_phases_turn_to(&run->state.phases, PHASE_LABELS);
     const settle_options settling = {.rewards = &run->outcomes,
                                      .max_turns = options->smooth ? MOST_TURNS : 0,
@@ -84,25 +86,65 @@ static psi_status judge(clustering_run *run, const cluster_looks *tree)
     return status;
 }
 
+// Features of all observations. Where the time for it is up, those of a network that has not learnt
+// all it was to learn are better than none; it is not kept.
+static psi_status learn_features(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    const psi_net_kind kind =
+        run->options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18 : PSI_NET_CNN;
+    cluster_set_network_options(run, kind);
+    cluster_set_deadline(run, CLUSTER_BEFORE_FINDING);
+    status = cluster_learn_trunk(run);
+    if (cluster_is_late(run, status) && run->trunk) {
+        run->result->stopped = true;
+        status = PSI_OK;
+    }
+    cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
+    TRY(status);
+    TRY(cluster_use_heads(run));
+done:
+    return status;
+}
+
+// κ after κ. Where the time is up, run->found is the last that was settled, or as far as it got.
+static psi_status find_consistent(clustering_run *run, const cluster_looks *tree)
+{
+    psi_status status = PSI_OK;
+    by_evidence coarser = {0};
+    for (size_t i = 0; i < KAPPAS; i++) {
+        coarser = run->found;
+        run->found = (by_evidence){0};
+        cluster_forget_looks(run);
+        status = group_prototypes(run, tree, KAPPA[i]);
+        if (cluster_is_late(run, status) && coarser.labels) {
+            cluster_by_evidence_free(run->ctx, &run->found);
+            run->found = coarser;
+            coarser = (by_evidence){0};
+        }
+        cluster_by_evidence_free(run->ctx, &coarser);
+        TRY(status);
+        TRY(judge(run, tree));
+        if (!is_too_coarse(run->result)) break;
+    }
+done:
+    return status;
+}
+
 psi_status cluster_find_in_images(clustering_run *run)
 {
     psi_status status = PSI_OK;
     size_t width = PRINCIPAL;
     cluster_looks tree = {0};
     float *vectors = NULL;
-    const psi_net_kind kind =
-        run->options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18 : PSI_NET_CNN;
-    TRY(cluster_use_heads(run, kind));
+    TRY(learn_features(run));
     cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     TRY(cluster_principal_components(run->ctx, &run->problem, run->approximator.features, &width,
                                      &vectors));
     TRY(cluster_looks_tree(run->ctx, &run->problem, width, vectors, &tree));
-    for (size_t i = 0; i < KAPPAS; i++) {
-        cluster_forget_looks(run);
-        TRY(group_prototypes(run, &tree, KAPPA[i]));
-        TRY(judge(run, &tree));
-        if (!is_too_coarse(run->result)) break;
-    }
+    TRY(find_consistent(run, &tree));
+    // what features that were not learnt to the end leave open is not the data's fault
+    if (run->result->stopped) run->result->verdict = PSI_VERDICT_UNDETERMINED;
 done:
     cluster_phases_turn_to(&run->state.phases, PHASE_REST);
     cluster_looks_free(run->ctx, &tree);

@@ -357,8 +357,9 @@ psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *proble
     const psi_net_spec spec = trunk_spec(problem, inputs, options);
     *out = NULL;
     TRY(psi_net_new(ctx, &spec, options->seed, &trunk));
-    TRY(cluster_trunk_train(ctx, problem, inputs, &options->trunk, trunk, &losses));
-    *out = trunk;
+    status = cluster_trunk_train(ctx, problem, inputs, &options->trunk, trunk, &losses);
+    if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
+    *out = trunk; // as far as it got
     trunk = NULL;
 done:
     psi_net_free(ctx, trunk);

@@ -19,7 +19,8 @@ typedef struct network_options {
     uint64_t seed;
 } network_options;
 
-// Trains the network whose trunk the heads will stand on. *out belongs to the caller.
+// Trains the network whose trunk the heads will stand on. Where the time is up before that is done,
+// the status says so and *out is the network as it is by then. *out belongs to the caller.
 psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
                                      cluster_inputs *inputs, const network_options *options,
                                      psi_net **out);

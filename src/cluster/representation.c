@@ -203,8 +203,9 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                      options->epochs > 0 ? 0 : 20, 0.3},
         .seed = options->seed,
         .phase = "training the representation"};
-    TRY(cluster_train(ctx, net, work, &samples, &how, options->checkpoint, inputs));
-    *out = net;
+    status = cluster_train(ctx, net, work, &samples, &how, options->checkpoint, inputs);
+    if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
+    *out = net; // as far as it got
     net = NULL;
 done:
     psi_work_free(ctx, work);

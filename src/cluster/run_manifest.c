@@ -55,18 +55,20 @@ static json_t *result_out(const psi_run *run)
     char sentence[256];
     psi_verdict_sentence(run, sentence, sizeof sentence);
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o}",
-        "verdict", psi_verdict_name(run->verdict), "verdict_sentence", sentence, "margin",
-        base_json_real(run->margin), "doubtful_fraction", base_json_real(run->doubtful),
-        "past_fraction", base_json_real(run->past), "advice", advice_out(run), "doubts",
-        doubts_out(run), "latent_states", (json_int_t)run->n_latent, "has_terminal",
-        run->has_terminal, "approximator", psi_approximator_name(run->approximator), "converged",
-        run->converged, "matching_condition", run->matching_condition, "ignored_fraction",
-        base_json_real(run->ignored), "smoothed_fraction", base_json_real(run->smoothed), "gamma",
-        base_json_real(run->gamma), "epsilon_reward", base_json_real(run->epsilon_reward),
-        "epsilon_sf", base_json_real(run->epsilon_sf), "gap", base_json_real(run->gap),
-        "representation_accuracy", base_json_real(run->accuracy));
+        "{s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:[I, I, I]}",
+        "stopped", run->stopped, "verdict", psi_verdict_name(run->verdict), "verdict_sentence",
+        sentence, "margin", base_json_real(run->margin), "doubtful_fraction",
+        base_json_real(run->doubtful), "past_fraction", base_json_real(run->past), "advice",
+        advice_out(run), "doubts", doubts_out(run), "latent_states", (json_int_t)run->n_latent,
+        "has_terminal", run->has_terminal, "approximator", psi_approximator_name(run->approximator),
+        "converged", run->converged, "matching_condition", run->matching_condition,
+        "ignored_fraction", base_json_real(run->ignored), "smoothed_fraction",
+        base_json_real(run->smoothed), "gamma", base_json_real(run->gamma), "epsilon_reward",
+        base_json_real(run->epsilon_reward), "epsilon_sf", base_json_real(run->epsilon_sf), "gap",
+        base_json_real(run->gap), "representation_accuracy", base_json_real(run->accuracy),
+        "growth", (json_int_t)run->growth[0], (json_int_t)run->growth[1],
+        (json_int_t)run->growth[2]);
 }
 
 static json_t *certificate_out(const psi_certificate *certificate)
@@ -255,14 +257,16 @@ done:
 static bool makes_sense(const psi_run *run, const psi_doubt *doubt)
 {
     const int32_t latent = (int32_t)run->n_latent, actions = (int32_t)run->n_actions;
-    const bool past = doubt->kind == PSI_DOUBT_PAST;
-    if (doubt->state < (past ? -1 : 0) || doubt->state >= latent) return false;
+    const bool many = doubt->kind == PSI_DOUBT_PAST || doubt->kind == PSI_DOUBT_GROWTH ||
+                      doubt->kind == PSI_DOUBT_UNTRIED;
+    if (doubt->state < (many ? -1 : 0) || doubt->state >= latent) return false;
     switch (doubt->kind) {
     case PSI_DOUBT_PAIR: return doubt->other >= 0 && doubt->other < latent;
     case PSI_DOUBT_UNTRIED:
     case PSI_DOUBT_RARE: return doubt->other >= 0 && doubt->other < actions;
     case PSI_DOUBT_PAST:
-    case PSI_DOUBT_LOOKS: break;
+    case PSI_DOUBT_LOOKS:
+    case PSI_DOUBT_GROWTH: break;
     }
     return true;
 }
@@ -280,7 +284,7 @@ static psi_status doubts_in(psi_ctx *ctx, const json_t *doubts, psi_run *run)
     TRY(base_alloc(ctx, n, sizeof *run->doubts, &run->doubts));
     for (size_t i = 0; i < n; i++) {
         const json_t *object = json_array_get(doubts, i);
-        const int kind = word_in(object, "kind", doubt_word, PSI_DOUBT_LOOKS + 1);
+        const int kind = word_in(object, "kind", doubt_word, PSI_DOUBT_GROWTH + 1);
         const psi_doubt doubt = {.kind = (psi_doubt_kind)(kind < 0 ? 0 : kind),
                                  .state = index_in(object, "state"),
                                  .other = index_in(object, "other"),
@@ -303,9 +307,15 @@ static psi_status result_in(psi_ctx *ctx, const char *path, const json_t *found,
     run->verdict = verdict < 0 ? PSI_VERDICT_NOT_ASKED : (psi_verdict)verdict;
     run->approximator = (psi_approximator)approximator;
     run->has_terminal = flag_in(found, "has_terminal");
+    run->stopped = flag_in(found, "stopped");
     run->margin = real_in(found, "margin");
     run->doubtful = real_in(found, "doubtful_fraction");
     run->past = real_in(found, "past_fraction");
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *part = json_array_get(json_object_get(found, "growth"), i);
+        const json_int_t n = json_integer_value(part);
+        run->growth[i] = n > 0 && n <= MAX_LATENT ? (size_t)n : 0;
+    }
     run->converged = flag_in(found, "converged");
     run->matching_condition = flag_in(found, "matching_condition");
     run->ignored = real_in(found, "ignored_fraction");

@@ -189,6 +189,7 @@ static psi_status join(settling *run, size_t *joined)
                                 &table));
     TRY(cluster_outcome_rewards(run->ctx, problem, &table, &rewards));
     TRY(cluster_refine_by_evidence(run->ctx, problem, &table, &rewards, &how, &found));
+    if (found.stopped) TRY(base_cancelled(run->ctx)); // what is not refined yet is not one
     *joined = run->n_latent - found.n_latent;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
@@ -201,6 +202,15 @@ done:
     cluster_by_evidence_free(run->ctx, &found);
     cluster_looks_free(run->ctx, &table);
     return status;
+}
+
+// Whether a classifier has labels to learn from.
+static bool is_anything_clear(const cluster_problem *problem, const int32_t *labels)
+{
+    for (size_t t = 0; t < problem->data->n_transitions; t++) {
+        if (!problem->held_out[t] && labels[problem->row[t]] >= 0) return true;
+    }
+    return false;
 }
 
 psi_status cluster_settle(psi_ctx *ctx, const cluster_problem *problem,
@@ -231,6 +241,7 @@ psi_status cluster_settle(psi_ctx *ctx, const cluster_problem *problem,
         TRY(base_cancelled(ctx));
         TRY(look(&run));
         TRY(smooth(&run, CLEAR, now));
+        if (!is_anything_clear(problem, now)) break; // there would be nothing to learn from
         for (size_t i = 0; i < n; i++) moved += now[i] != labels[i];
         memcpy(labels, now, n * sizeof *labels);
         TRY(join(&run, &joined));
@@ -244,8 +255,8 @@ psi_status cluster_settle(psi_ctx *ctx, const cluster_problem *problem,
         labels[row] = now[row];
         summary->changed += labels[row] != first[row];
     }
-    *n_latent = run.n_latent;
 done:
+    *n_latent = run.n_latent; // of these labels, also where the time is up
     base_free(ctx, run.likelihood);
     base_free(ctx, run.top);
     base_free(ctx, now);

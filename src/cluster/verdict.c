@@ -178,6 +178,29 @@ done:
     return status;
 }
 
+void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
+                           psi_run *result)
+{
+    base_free(ctx, result->doubts);
+    result->doubts = NULL;
+    result->n_doubts = 0;
+    result->stopped = true;
+    result->verdict = PSI_VERDICT_UNDETERMINED;
+    result->margin = found->grouping->weakest;
+    result->doubtful = share_unclear(problem, found->labels, found->confidence);
+    result->past = 0.0;
+}
+
+psi_status cluster_judge_growing(psi_ctx *ctx, psi_run *result)
+{
+    judging run = {.ctx = ctx, .result = result};
+    base_free(ctx, result->doubts);
+    result->doubts = NULL;
+    result->n_doubts = 0;
+    result->verdict = PSI_VERDICT_NO_SMALL_ANSWER;
+    return judging_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_GROWTH, .state = -1, .other = -1});
+}
+
 psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
                                  const cluster_looks *vectors, const outcome_rewards *rewards,
                                  const by_evidence *found, psi_run *result)

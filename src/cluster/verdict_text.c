@@ -6,6 +6,12 @@
 
 void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
 {
+    if (c->stopped && c->verdict == PSI_VERDICT_UNDETERMINED) {
+        snprintf(text, size, "undetermined: the budget ended before %s; --resume goes on",
+                 c->converged ? "everything was asked and learnt"
+                              : "refinements did, and there may be more latent states");
+        return;
+    }
     switch (c->verdict) {
     case PSI_VERDICT_CERTAIN:
         if (isfinite(c->margin)) {
@@ -32,7 +38,10 @@ void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
                  100.0 * c->past, c->options.stack + 1);
         return;
     case PSI_VERDICT_NO_SMALL_ANSWER:
-        snprintf(text, size, "no small answer: more data keep finding more latent states");
+        snprintf(text, size,
+                 "no small answer: latent states grow with the data, %zu in a quarter, %zu in half "
+                 "and %zu in all of them; no small set of them predicts the rewards",
+                 c->growth[0], c->growth[1], c->growth[2]);
         return;
     case PSI_VERDICT_NOTHING_TO_PREDICT:
         snprintf(text, size,
@@ -71,6 +80,11 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  "what observations of latent state %d look like tells what follows: it may be "
                  "several",
                  doubt->state);
+        return;
+    case PSI_DOUBT_GROWTH:
+        snprintf(text, size,
+                 "take the labels as cells of a grid, no more: fewer numbers or coarser ones, or "
+                 "rewards that depend on less, may have a small answer");
         return;
     case PSI_DOUBT_PAST: break;
     }

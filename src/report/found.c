@@ -56,6 +56,11 @@ static void put_errors(report_page *page)
         } else {
             report_put(html, ".");
         }
+        if (isfinite(page->result.best_error)) {
+            report_putf(html, " The best possible is %.2g, %s.", page->result.best_error,
+                        page->best_by_truth ? "by the true latent states"
+                                            : "if the latent states tell everything");
+        }
     }
     close_tile(html);
 }

@@ -81,7 +81,8 @@ static psi_status compute(report_page *page)
                                        .latent_states = run->n_latent,
                                        .refinements = run->n_steps,
                                        .error = (double)NAN,
-                                       .zero_error = (double)NAN};
+                                       .zero_error = (double)NAN,
+                                       .best_error = (double)NAN};
     page->result.trusted =
         page->exact || (run->finished && run->verdict == PSI_VERDICT_CERTAIN && run->converged);
     TRY(measure_states(page));
@@ -100,6 +101,12 @@ static psi_status compute(report_page *page)
         const psi_sequence_error *last = &page->errors->summary[page->errors->n_stages - 1];
         page->result.error = last->mean;
         page->result.zero_error = last->zero_baseline;
+        if (run->model) {
+            psi_error_floor floor;
+            TRY(psi_error_floor_of(page->ctx, run, page->data, run->labels, &floor));
+            page->result.best_error = floor.mean;
+            page->best_by_truth = floor.truth;
+        }
         page->result.pictures = true;
     }
     if (run->model) {

@@ -37,6 +37,7 @@ typedef struct report_page {
     base_output *kept;         // … if it is to stay
     size_t n_figures;
     psi_report_result result;
+    bool best_by_truth; // of result.best_error
 } report_page;
 
 // The sections, in order.

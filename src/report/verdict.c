@@ -64,6 +64,11 @@ static void put_doubt(report_text *html, const psi_doubt *doubt)
         report_putf(html, " may be one (%.3g nats apart): collect more of both.", doubt->nats);
         break;
     case PSI_DOUBT_UNTRIED:
+        if (doubt->state < 0) {
+            report_putf(html, "Action %d was never taken: what it does is not known.",
+                        doubt->other);
+            break;
+        }
         report_putf(html, "Action %d was never taken in latent state ", doubt->other);
         put_link(html, doubt->state);
         report_put(html, ": try it there.");
@@ -89,6 +94,10 @@ static void put_doubt(report_text *html, const psi_doubt *doubt)
                         doubt->other, doubt->other);
             break;
         }
+        psi_doubt_sentence(doubt, sentence, sizeof sentence);
+        report_escape(html, sentence);
+        break;
+    case PSI_DOUBT_GROWTH:
         psi_doubt_sentence(doubt, sentence, sizeof sentence);
         report_escape(html, sentence);
         break;

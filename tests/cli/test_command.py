@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import struct
@@ -267,6 +268,64 @@ class Command(unittest.TestCase):
         self.refuse(2, "seed 0, not 5", "cluster", data, "-o", folder, "--resume", "--seed", 5)
         self.assertTrue((folder / "checkpoint" / "start.json").exists())
 
+    def test_a_budget_ends_a_run_in_time(self):
+        data = self.generate("point-column-world", "--episodes", 100)
+        quick = ("--trunk-steps", 100, "--representation-steps", 200, "--threads", 1, "--json")
+        folder, whole = self.path / "run", self.path / "whole"
+        done = json.loads(self.succeed("cluster", data, "-o", whole, *quick).stdout)
+        self.assertFalse(done["stopped"])
+        self.refuse(2, "90s", "cluster", data, "-o", folder, "--budget", "soon")
+        self.refuse(130, "before the first refinement", "cluster", data, "-o", folder, *quick,
+                    "--budget", "0.001s")
+        self.refuse(2, "--resume", "cluster", data, "-o", folder, *quick)
+        # wherever it ends there is an answer that does not claim to be certain, or nothing yet
+        for tenths in (1, 2, 4, 8, 16):
+            result = run("cluster", data, "-o", folder, *quick, "--resume", "--budget",
+                         f"{tenths / 10}s")
+            self.assertIn(result.returncode, (0, 130), result.stderr)
+            if result.returncode == 130:
+                continue
+            found = json.loads(result.stdout)
+            if "stopped" not in found or not found["stopped"]:
+                break
+            self.assertEqual(found["verdict"], "undetermined")
+            self.assertIn("--resume", result.stderr)
+            self.succeed("evaluate", folder, data)
+            self.succeed("verify", folder, "--files")
+            self.succeed("report", folder, "-o", self.path / "r.html", "--replace")
+        self.succeed("cluster", data, "-o", folder, *quick, "--resume")
+        for name in ("clusters.npy", "latent.npz", "representation.safetensors"):
+            self.assertEqual((folder / name).read_bytes(), (whole / name).read_bytes(), name)
+        self.assertFalse((folder / "checkpoint").exists())
+
+    def test_what_is_continuous_has_no_small_answer(self):
+        places, taken, lengths, data = [], [], [], self.path / "line.npz"
+        dice = random.Random(5)
+        for _ in range(300):  # rewards are all 1; an episode ends when the point is gone
+            place, length = dice.uniform(-0.5, 0.5), 0
+            places.append([place])
+            while abs(place) <= 1:
+                taken.append(dice.randrange(2))
+                place, length = 1.3 * place + (0.17 if taken[-1] else -0.17), length + 1
+                places.append([place])
+            lengths.append(length)
+        write_npz(data, observations=places, actions=tuple(taken), rewards=[1.0] * len(taken),
+                  episode_lengths=tuple(lengths), terminated=(1,) * 300, truncated=(0,) * 300)
+        folder = self.path / "run"
+        found = json.loads(self.succeed("cluster", data, "-o", folder, "--threads", 1,
+                                        "--json").stdout)
+        self.assertEqual(found["verdict"], "no-small-answer")
+        self.assertEqual(len(found["advice"]), 1)
+        self.assertLess(found["growth"][0], found["growth"][1])
+        self.assertLess(found["growth"][1], found["growth"][2])
+        kept = json.loads((folder / "manifest.json").read_text())["result"]
+        self.assertEqual(kept["growth"], found["growth"])
+        self.assertIn("no small set of them predicts the rewards", kept["verdict_sentence"])
+        self.succeed("report", folder, "-o", self.path / "r.html")
+        page = (self.path / "r.html").read_text()
+        self.assertIn("No small answer", page)
+        self.assertIn(f"{found['growth'][0]} in a quarter", page)
+
     def test_a_table_is_clustered_judged_and_planned_on(self):
         data = self.generate("column-world", "--episodes", 300)
         run_folder = self.path / "run"
@@ -286,6 +345,8 @@ class Command(unittest.TestCase):
         self.assertEqual(judged["true_latent_states"], 4)
         self.assertEqual(judged["off_diagonal"], 0)
         self.assertLess(judged["sequence_error"]["mean"], 1e-9)
+        self.assertLess(judged["sequence_error"]["best_possible"], 1e-9)
+        self.assertEqual(judged["sequence_error"]["best_possible_by"], "truth")
         self.assertGreater(judged["sequence_errors"][0]["mean"], 0.01)
         plan = json.loads(self.succeed("plan", run_folder, "--json").stdout)["latent_states"]
         self.assertEqual(sorted(round(state["value"], 4) for state in plan),
@@ -369,6 +430,7 @@ class Command(unittest.TestCase):
         for file in (data, fresh):
             errors = json.loads(self.succeed("evaluate", folder, file, "--json").stdout)
             self.assertEqual(errors["sequence_error"]["mean"], 0.0)
+            self.assertEqual(errors["sequence_error"]["best_possible_by"], "latent-states")
             certificate = json.loads(self.succeed("verify", folder, file, "--json").stdout)
             self.assertEqual(certificate["certificate"]["violating"], 0)
         for sure in ((), ("--min-confidence", "0.5")):

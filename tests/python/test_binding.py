@@ -208,6 +208,18 @@ def test_ctrl_c_keeps_what_was_found_and_goes_on(points, quick, tmp_path):
     assert resumed.n_states == whole.n_states
 
 
+def test_a_budget_ends_in_time_and_can_be_gone_on_from(points, quick, tmp_path):
+    whole = psifold.cluster(points, seed=0, threads=1, **quick)
+    assert not whole.stopped
+    with pytest.raises(psifold.Interrupted, match="before the first refinement"):
+        psifold.cluster(points, threads=1, output=tmp_path / "run", budget=0.001, **quick)
+    long = {**quick, "representation_steps": 10_000_000}
+    run = psifold.cluster(points, threads=1, output=tmp_path / "long", budget="3s", **long)
+    assert run.stopped and run.verdict != "certain" and "budget" in str(run)
+    again = psifold.cluster(points, threads=1, output=tmp_path / "run", resume=True, **quick)
+    assert not again.stopped and np.array_equal(again.labels, whole.labels)
+
+
 def test_ctrl_c_in_a_prediction_leaves_the_run_usable(points_run, points):
     many = np.tile(points.observations, (200, 1))
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
                 "%3llu %s %-12s %zu of %zu states, off-diagonal %.4f %%, ignored %.4f %%, %zu "
                 "actions, %zu looks, R^%zu%s%s%s%s, margin %.0f, doubtful %.4f %%, past %.4f %%, "
                 "%.1f s\n",
-                (unsigned long long)i, right ? "exact" : "WRONG", sure ? "sure" : "unsure",
+                (unsigned long long)i, right ? "exact" : "WRONG", psi_verdict_name(found->verdict),
                 found->n_latent, purity.true_latent_states, 100.0 * purity.off_diagonal,
                 100.0 * purity.ignored, options.actions, options.looks, options.dimensions,
                 options.stochastic ? ", stochastic" : "", options.noisy_rewards ? ", noisy" : "",
