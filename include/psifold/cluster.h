@@ -168,15 +168,17 @@ typedef enum psi_verdict {
 PSI_API const char *psi_verdict_name(psi_verdict verdict);
 
 // What keeps an answer from being certain.
-#define PSI_DOUBT_TABLE(X)                                                                         \
-    X(PAIR, "pair") /* latent states `state` and `other` may be one */                             \
-    X(UNTRIED,                                                                                     \
-      "untried")      /* action `other` was never taken in latent state `state`; −1: anywhere */ \
-    X(RARE, "rare")   /* … or in some of its looks too rarely to show another law */             \
-    X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many. The \
-                         last `other` observations, seen as one, may tell it, too */               \
-    X(LOOKS, "looks") /* … or what its observations look like does: it may be several */         \
-    X(GROWTH, "growth") /* latent states keep growing with the data; `state` and `other` are −1 */
+#define PSI_DOUBT_TABLE(X)                                                                           \
+    X(PAIR, "pair") /* latent states `state` and `other` may be one */                               \
+    X(UNTRIED,                                                                                       \
+      "untried")      /* action `other` was never taken in latent state `state`; −1: anywhere */   \
+    X(RARE, "rare")   /* … or in some of its looks too rarely to show another law */               \
+    X(PAST, "past")   /* what came before latent state `state` tells what follows; −1: many. The   \
+                         last `other` observations, seen as one, may tell it, too */                 \
+    X(LOOKS, "looks") /* … or what its observations look like does: it may be several */           \
+    X(GROWTH, "growth") /* latent states keep growing with the data; `state` and `other` are −1 */ \
+    X(SELDOM, "seldom") /* something that followed action `other` in latent state `state`, not       \
+                           every time, was seen `visits` times in all: too few to tell by what */
 
 typedef enum psi_doubt_kind {
 #define X(name, text) PSI_DOUBT_##name,

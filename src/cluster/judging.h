@@ -39,6 +39,10 @@ psi_status judging_ask_for_actions(judging *run, const uint8_t *several);
 psi_status judging_ask_for_visits(judging *run, size_t *doubtful);
 psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_t *doubtful);
 
+// What was seen too seldom to tell which observations of a latent state it follows, each as a
+// doubt.
+psi_status judging_ask_seldom(judging *run, size_t n_leaves);
+
 // part (n_nodes) of the *n parts of the looks that every node is in: distinct observations, or what
 // stands apart by gaps.
 psi_status judging_find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n);

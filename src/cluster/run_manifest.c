@@ -263,6 +263,7 @@ static bool makes_sense(const psi_run *run, const psi_doubt *doubt)
     switch (doubt->kind) {
     case PSI_DOUBT_PAIR: return doubt->other >= 0 && doubt->other < latent;
     case PSI_DOUBT_UNTRIED:
+    case PSI_DOUBT_SELDOM:
     case PSI_DOUBT_RARE: return doubt->other >= 0 && doubt->other < actions;
     case PSI_DOUBT_PAST:
     case PSI_DOUBT_LOOKS:
@@ -284,7 +285,7 @@ static psi_status doubts_in(psi_ctx *ctx, const json_t *doubts, psi_run *run)
     TRY(base_alloc(ctx, n, sizeof *run->doubts, &run->doubts));
     for (size_t i = 0; i < n; i++) {
         const json_t *object = json_array_get(doubts, i);
-        const int kind = word_in(object, "kind", doubt_word, PSI_DOUBT_GROWTH + 1);
+        const int kind = word_in(object, "kind", doubt_word, PSI_DOUBT_SELDOM + 1);
         const psi_doubt doubt = {.kind = (psi_doubt_kind)(kind < 0 ? 0 : kind),
                                  .state = index_in(object, "state"),
                                  .other = index_in(object, "other"),

@@ -164,6 +164,7 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                                             .nats = result->margin}));
     }
     TRY(judging_ask_for_visits(&run, &rare));
+    if (looks->forest.looks) TRY(judging_ask_seldom(&run, looks->n_leaves));
     result->doubtful =
         fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
     TRY(ask_the_past(&run));
@@ -252,6 +253,7 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
                               (psi_doubt){.kind = PSI_DOUBT_LOOKS, .state = worst, .other = -1}));
         }
     }
+    if (looks->forest.n_nodes > 0) TRY(judging_ask_seldom(&run, looks->n_leaves));
     TRY(ask_the_past(&run));
     result->verdict =
         result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV

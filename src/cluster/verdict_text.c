@@ -86,6 +86,12 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  "take the labels as cells of a grid, no more: fewer numbers or coarser ones, or "
                  "rewards that depend on less, may have a small answer");
         return;
+    case PSI_DOUBT_SELDOM:
+        snprintf(text, size,
+                 "something that followed action %d in latent state %d was seen %llu times only, "
+                 "too few to tell which of its observations lead there: collect more of it",
+                 doubt->other, doubt->state, (unsigned long long)doubt->visits);
+        return;
     case PSI_DOUBT_PAST: break;
     }
     if (doubt->state < 0) {

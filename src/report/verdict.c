@@ -97,6 +97,12 @@ static void put_doubt(report_text *html, const psi_doubt *doubt)
         psi_doubt_sentence(doubt, sentence, sizeof sentence);
         report_escape(html, sentence);
         break;
+    case PSI_DOUBT_SELDOM:
+        report_putf(html, "Something that followed action %d in latent state ", doubt->other);
+        put_link(html, doubt->state);
+        report_putf(html, " was seen %llu times only: collect more of it.",
+                    (unsigned long long)doubt->visits);
+        break;
     case PSI_DOUBT_GROWTH:
         psi_doubt_sentence(doubt, sentence, sizeof sentence);
         report_escape(html, sentence);
