@@ -54,6 +54,10 @@ void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
 
 void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
 {
+    char times[32] = "once";
+    if (doubt->visits != 1) {
+        snprintf(times, sizeof times, "%llu times", (unsigned long long)doubt->visits);
+    }
     switch (doubt->kind) {
     case PSI_DOUBT_PAIR:
         snprintf(text, size,
@@ -71,9 +75,9 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
         return;
     case PSI_DOUBT_RARE:
         snprintf(text, size,
-                 "action %d was taken only %llu times in some observations of latent state %d: "
-                 "take it there more often",
-                 doubt->other, (unsigned long long)doubt->visits, doubt->state);
+                 "action %d was taken only %s in some observations of latent state %d: take it "
+                 "there more often",
+                 doubt->other, times, doubt->state);
         return;
     case PSI_DOUBT_LOOKS:
         snprintf(text, size,
@@ -88,9 +92,9 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
         return;
     case PSI_DOUBT_SELDOM:
         snprintf(text, size,
-                 "something that followed action %d in latent state %d was seen %llu times only, "
-                 "too few to tell which of its observations lead there: collect more of it",
-                 doubt->other, doubt->state, (unsigned long long)doubt->visits);
+                 "something that followed action %d in latent state %d was seen %s only, too few "
+                 "to tell which of its observations lead there: collect more of it",
+                 doubt->other, doubt->state, times);
         return;
     case PSI_DOUBT_PAST: break;
     }

@@ -95,9 +95,10 @@ psi_status report_page_history(report_page *page)
 {
     const psi_run *run = page->run;
     report_text *html = &page->html;
-    report_put(html, "<section><h2>How it got there</h2>\n<p>Observations are first grouped by the "
-                     "rewards that follow at once, then split by where they lead, refinement by "
-                     "refinement, until two of them agree");
+    report_put(html, "<section><h2>How it got there</h2>\n<p>");
+    report_put(html, page->exact ? "States" : "Observations");
+    report_put(html, " are first grouped by the rewards that follow at once, then split by where "
+                     "they lead, refinement by refinement, until two of them agree");
     if (run->finished && !page->exact &&
         run->n_latent != (run->n_steps ? run->steps[run->n_steps - 1].clusters : run->n_latent)) {
         report_put(html, "; at the end, clusters that trajectories show to be one are joined, and "

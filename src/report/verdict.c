@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { ADVICE_SHOWN = 5 };
@@ -50,11 +51,19 @@ static void put_link(report_text *html, int32_t k)
     report_putf(html, "<a class=\"state-link\" href=\"#s%d\">%d</a>", k, k);
 }
 
-// What a doubt is about, with links to the latent states it names.
-static void put_doubt(report_text *html, const psi_doubt *doubt)
+// What names no latent state: as the command has it, as a sentence of its own.
+static void put_general(report_text *html, const psi_doubt *doubt)
 {
     char sentence[256];
-    report_put(html, "<li>");
+    psi_doubt_sentence(doubt, sentence, sizeof sentence);
+    sentence[0] = (char)toupper((unsigned char)sentence[0]);
+    report_escape(html, sentence);
+    report_put(html, ".");
+}
+
+// What names latent states, with links to them.
+static void put_particular(report_text *html, const psi_doubt *doubt)
+{
     switch (doubt->kind) {
     case PSI_DOUBT_PAIR:
         report_put(html, "Latent states ");
@@ -64,11 +73,6 @@ static void put_doubt(report_text *html, const psi_doubt *doubt)
         report_putf(html, " may be one (%.3g nats apart): collect more of both.", doubt->nats);
         break;
     case PSI_DOUBT_UNTRIED:
-        if (doubt->state < 0) {
-            report_putf(html, "Action %d was never taken: what it does is not known.",
-                        doubt->other);
-            break;
-        }
         report_putf(html, "Action %d was never taken in latent state ", doubt->other);
         put_link(html, doubt->state);
         report_put(html, ": try it there.");
@@ -85,28 +89,35 @@ static void put_doubt(report_text *html, const psi_doubt *doubt)
         report_put(html, " may be several: what its observations look like tells what follows.");
         break;
     case PSI_DOUBT_PAST:
-        if (doubt->state >= 0) {
-            report_put(html, "What came before latent state ");
-            put_link(html, doubt->state);
-            report_putf(html,
-                        " tells what follows it: see the last %d observations as one "
-                        "(<code>--stack %d</code>).",
-                        doubt->other, doubt->other);
-            break;
-        }
-        psi_doubt_sentence(doubt, sentence, sizeof sentence);
-        report_escape(html, sentence);
+        report_put(html, "What came before latent state ");
+        put_link(html, doubt->state);
+        report_putf(html,
+                    " tells what follows it: see the last %d observations as one "
+                    "(<code>--stack %d</code>).",
+                    doubt->other, doubt->other);
         break;
     case PSI_DOUBT_SELDOM:
         report_putf(html, "Something that followed action %d in latent state ", doubt->other);
         put_link(html, doubt->state);
-        report_putf(html, " was seen %llu times only: collect more of it.",
-                    (unsigned long long)doubt->visits);
+        if (doubt->visits == 1) {
+            report_put(html, " was seen once only");
+        } else {
+            report_putf(html, " was seen %llu times only", (unsigned long long)doubt->visits);
+        }
+        report_put(html, ", too few to tell which of its observations lead there: collect more of "
+                         "it.");
         break;
-    case PSI_DOUBT_GROWTH:
-        psi_doubt_sentence(doubt, sentence, sizeof sentence);
-        report_escape(html, sentence);
-        break;
+    case PSI_DOUBT_GROWTH: break; // names none
+    }
+}
+
+static void put_doubt(report_text *html, const psi_doubt *doubt)
+{
+    report_put(html, "<li>");
+    if (doubt->state < 0) {
+        put_general(html, doubt);
+    } else {
+        put_particular(html, doubt);
     }
     report_put(html, "</li>");
 }

@@ -73,12 +73,12 @@ def doubt(run, to):
     """A run whose verdict leaves something open."""
     shutil.copytree(run, to)
     manifest = json.loads((to / "manifest.json").read_text())
-    manifest["result"].update(
-        verdict="undetermined", verdict_sentence="undetermined: the data leave something open",
-        doubts=[{"kind": "pair", "state": 1, "other": 2, "nats": 1.5, "visits": 3},
-                {"kind": "untried", "state": 3, "other": 0, "nats": None, "visits": 0}],
-        advice=["latent states 1 and 2 are only 1.5 nats apart: collect more of both",
-                "action 0 was never taken in latent state 3: try it there"])
+    doubts = [("pair", 1, 2, 1.5, 3), ("untried", 3, 0, None, 0), ("untried", -1, 3, None, 0),
+              ("seldom", 2, 1, None, 1), ("seldom", 3, 3, None, 2), ("rare", 1, 0, None, 2),
+              ("looks", 2, -1, None, 0), ("past", -1, 2, None, 0), ("growth", -1, -1, None, 0)]
+    keys = ("kind", "state", "other", "nats", "visits")
+    manifest["result"].update(verdict="undetermined", doubtful_fraction=0.125,
+                              doubts=[dict(zip(keys, doubt)) for doubt in doubts])
     (to / "manifest.json").write_text(json.dumps(manifest))
 
 
@@ -141,7 +141,7 @@ class Browser(unittest.TestCase):
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
         for argument in ("--headless=new", "--disable-gpu", "--hide-scrollbars",
-                         "--disable-dev-shm-usage",
+                         "--disable-dev-shm-usage", f"--window-size={DESKTOP[0]},{DESKTOP[1]}",
                          f"--user-data-dir={cls.folder}/profile-{cls.__name__}"):
             options.add_argument(argument)
         if os.getuid() == 0:
@@ -151,12 +151,17 @@ class Browser(unittest.TestCase):
                                       options=options)
         cls.addClassCleanup(cls.driver.quit)
 
-    def open(self, name, size=DESKTOP, scheme="light"):
-        self.driver.set_window_size(*size)
+    def resize(self, width, height):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size is PHONE})
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+
+    def paint(self, scheme):
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def open(self, name, size=DESKTOP, scheme="light"):
+        self.resize(*size)
+        self.paint(scheme)
         self.driver.get_log("browser")
         self.driver.get_log("performance")
         self.driver.get(self.pages[name].as_uri())
@@ -172,9 +177,9 @@ class Browser(unittest.TestCase):
     def shoot(self, name):
         width, height = self.driver.execute_script(
             "return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]")
-        # a window as high as the page: what is out of sight is not drawn
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
-        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {
-            "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}})
+        # a window as high as the page, and two frames: what is out of sight is not drawn
+        self.resize(width, height)
+        self.driver.execute_async_script(
+            "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))")
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"optimizeForSpeed": True})
         (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))

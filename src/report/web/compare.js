@@ -4,7 +4,16 @@ import { flow } from "./flow.js";
 import { Graph } from "./graph.js";
 import { Model } from "./model.js";
 
+const LONGEST = 24; // letters of a column's name
 const SHOWN = 60; // latent states of a run in the figure: those that differ come first
+
+// Names without the folders that both lie in, and no longer than their column.
+function shortened(names) {
+  const parts = names.map((name) => name.split("/"));
+  let same = 0;
+  while (same < Math.min(...parts.map((one) => one.length)) - 1 && parts[0][same] === parts[1][same]) same++;
+  return parts.map((one) => one.slice(same).join("/")).map((name) => (name.length > LONGEST ? "…" + name.slice(1 - LONGEST) : name));
+}
 
 export function compare(explorer) {
   const found = data("compare-data");
@@ -59,9 +68,10 @@ export function compare(explorer) {
   const nodes = (side, sizes, partners, paint) => [...sizes].map(([k, size]) => ({ id: side + k, k, side, size, short: String(k),
     colour: paint(k), order: paint === colour ? k : Math.min(...partners.get(k)),
     name: `latent state ${k} of ${found.names[side === "a" ? 0 : 1]}: ${size} observations` }));
+  const short = shortened(found.names);
   const columns = [
-    { name: found.names[0].slice(-24), nodes: nodes("a", left, there, colour) },
-    { name: found.names[1].slice(-24), nodes: nodes("b", right, here, (j) => colour(Math.min(...here.get(j)))) }];
+    { name: short[0], nodes: nodes("a", left, there, colour) },
+    { name: short[1], nodes: nodes("b", right, here, (j) => colour(Math.min(...here.get(j)))) }];
   flow(box, { columns, flows, label: "Which latent state of one run is which of the other. Arrow keys go from one to the next." },
     (node) => { if (other) other.choose(node && node.side === "b" ? 1 : 0, node ? node.k : -1); });
 }

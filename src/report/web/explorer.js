@@ -8,13 +8,16 @@ import { panel } from "./panel.js";
 const KEYS = "Arrow keys go to the nearest state in that direction, plus and minus zoom, 0 shows all, " +
   "Enter goes to the panel, Escape lets go.";
 
+const NAMES = { value: "value", reward: "reward", size: "size", state: "latent state", sure: "confidence",
+  compare: "the comparison" };
+
 function legend(box, graph) {
   const model = graph.model;
   box.replaceChildren();
   const scale = (least, most) => {
     const bar = element("span", { class: "scale" });
     bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(shade).join(", ")})`;
-    box.append(number(least) + " ", bar, " " + number(most));
+    box.append(`${NAMES[graph.by]} ${number(least)} `, bar, " " + number(most));
   };
   const range = (values) => scale(Math.min(...values), Math.max(...values));
   if (graph.by === "value") range(model.value);
@@ -36,11 +39,11 @@ export function explorer() {
 
   const bar = element("div", { class: "bar-of-controls" }, place);
   const search = labelled("Go to state", element("input", { id: "go", type: "search", inputmode: "numeric",
-    autocomplete: "off", placeholder: "number", list: model.states <= 200 ? "state-numbers" : null }), bar);
-  const colours = [["value", "value"], ["reward", "reward"], ["size", "size"], ["state", "latent state"]];
-  if (model.sure) colours.push(["sure", "confidence"]);
-  if (model.compared) colours.unshift(["compare", "the comparison"]);
-  const by = choice("Colour by", colours, bar, "colour-by");
+    autocomplete: "off", placeholder: "number" }), bar);
+  const colours = ["value", "reward", "size", "state"];
+  if (model.sure) colours.push("sure");
+  if (model.compared) colours.unshift("compare");
+  const by = choice("Colour by", colours.map((by) => [by, NAMES[by]]), bar, "colour-by");
   const actions = [[-1, "all"]];
   for (let a = 0; a < Math.min(model.actions, 100); a++) actions.push([a, model.action(a)]);
   const only = choice("Action", actions, bar, "only-action");
@@ -48,17 +51,18 @@ export function explorer() {
   const bestLabel = element("label", {}, bar);
   bestLabel.append(best, " optimal policy only");
   const lay = choice("Layout", layouts(model), bar, "layout");
-  const buttons = element("span", { class: "buttons" }, bar);
-  const zoomIn = element("button", { type: "button", text: "+", "aria-label": "Zoom in" }, buttons);
-  const zoomOut = element("button", { type: "button", text: "−", "aria-label": "Zoom out" }, buttons);
-  const all = element("button", { type: "button", text: "Show all" }, buttons);
 
   const split = element("div", { class: "split" }, place);
   const frame = element("div", { class: "graph-frame" }, split);
   const canvas = element("div", { id: "graph", class: "graph", tabindex: "0", role: "application",
     "aria-roledescription": "graph", "aria-describedby": "graph-keys",
     "aria-label": `The latent MDP: ${model.states} latent states and where actions lead` }, frame);
-  const key = element("p", { class: "legend muted" }, frame);
+  const under = element("div", { class: "under" }, frame);
+  const key = element("p", { class: "legend muted" }, under);
+  const buttons = element("span", { class: "buttons" }, under);
+  const zoomIn = element("button", { type: "button", text: "+", "aria-label": "Zoom in" }, buttons);
+  const zoomOut = element("button", { type: "button", text: "−", "aria-label": "Zoom out" }, buttons);
+  const all = element("button", { type: "button", text: "Show all" }, buttons);
   element("p", { id: "graph-keys", class: "muted keys", text: KEYS }, frame);
   const side = element("aside", { class: "panel", id: "panel", "aria-labelledby": "panel-title", tabindex: "-1" }, split);
   const told = element("p", { class: "unseen", role: "status", id: "told" }, place);

@@ -14,7 +14,7 @@ export function flow(box, { columns, flows, label }, heard) {
     .nodeSort((a, b) => a.order - b.order || 0).iterations(8)({
       nodes: all.map((node) => ({ ...node })), links: flows.map((one) => ({ ...one })) });
   const scroll = element("div", { class: "wide flow-box", role: "application", tabindex: "0", "aria-label": label }, box);
-  const svg = drawn("svg", { class: "flow", viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, "aria-hidden": "true" }, scroll);
+  const svg = drawn("svg", { class: columns.length === 2 ? "flow pair-flow" : "flow", viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, "aria-hidden": "true" }, scroll);
   const told = element("p", { role: "status", class: "flow-told" }, box);
   for (const [at, column] of columns.entries()) {
     const first = nodes.find((node) => node.column === at);

@@ -1,12 +1,14 @@
 // The latent MDP as a graph, drawn by Cytoscape.js.
 import cytoscape from "cytoscape";
 import { colour, dark, ink, number, shade } from "./base.js";
-import { place, usual } from "./layout.js";
+import { heightOf, place, usual } from "./layout.js";
 import { words } from "./model.js";
 
 const MANY_STATES = 300; // beyond: no words on arrows, and a picture is moved while panning
 const MANY_ARROWS = 500; // beyond: arrows are plain lines, but for those of the chosen state
 const ARROWS_DRAWN = 9000;
+const WORDS = 11, WORDS_LEAST = 8; // pixels of an arrow's words, and when they are left out
+const ZOOM_FIT = 1.3, PADDING = 24;
 
 const id = (k) => "s" + k;
 
@@ -31,14 +33,14 @@ function styles(many, straight) {
     { selector: "edge", style: { width: "data(wide)", "line-color": "data(fill)", "target-arrow-color": "data(fill)",
       "line-opacity": many ? 0.45 : 0.9, "curve-style": straight ? "haystack" : "bezier", "target-arrow-shape": "triangle",
       "arrow-scale": 0.9, "control-point-step-size": 46, "loop-direction": "-45deg", "loop-sweep": "50deg" } },
-    { selector: "edge.named", style: { label: "data(name)", "text-wrap": "wrap", "font-size": 11, color: text,
+    { selector: "edge.named", style: { label: "data(name)", "text-wrap": "wrap", "font-size": WORDS, color: text,
       "text-background-color": paper, "text-background-opacity": 0.85, "text-background-padding": 2,
-      "min-zoomed-font-size": 8 } },
+      "min-zoomed-font-size": WORDS_LEAST } },
     { selector: "edge.near", style: { "curve-style": "bezier", label: "data(name)", "text-wrap": "wrap",
-      "font-size": 11, color: text, "text-background-color": paper, "text-background-opacity": 0.85,
+      "font-size": WORDS, color: text, "text-background-color": paper, "text-background-opacity": 0.85,
       "text-background-padding": 2, "line-opacity": 1, "z-index": 9 } },
     { selector: "edge.open", style: { "curve-style": "bezier", "line-style": "dashed", "line-color": bad,
-      "target-arrow-shape": "none", width: 3, label: "data(name)", "font-size": 11, color: bad,
+      "target-arrow-shape": "none", width: 3, label: "data(name)", "font-size": WORDS, color: bad,
       "text-background-color": paper, "text-background-opacity": 0.9, "line-opacity": 1 } },
     { selector: ".faint", style: { opacity: many ? 0.15 : 0.35 } },
     ...(many ? [{ selector: "edge.faint", style: { visibility: "hidden" } }] : []),
@@ -58,14 +60,15 @@ export class Graph {
     this.best = false;
     this.by = by;
     this.many = model.states > MANY_STATES;
-    this.kind = usual(model);
+    this.box = box;
     this.arrows = model.arrows();
     this.straight = this.arrows.length > MANY_ARROWS;
-    const { places, circles } = place(this.kind, model, this.arrows, stages, box.clientWidth > 600);
+    this.kind = usual(model, this.arrows, this.room(), WORDS_LEAST / WORDS);
+    const { places, circles } = this.places();
     this.cy = cytoscape({
       container: box,
       elements: [...this.groupElements(circles), ...this.nodeElements(places), ...this.arrowElements(), ...this.openElements()],
-      layout: { name: "preset", fit: true, padding: 24 },
+      layout: { name: "preset", fit: true, padding: PADDING },
       style: styles(this.many, this.straight),
       minZoom: 0.02, maxZoom: 4,
       textureOnViewport: this.many, hideEdgesOnViewport: false,
@@ -79,7 +82,21 @@ export class Graph {
     });
     this.cy.on("tap", (event) => { if (event.target === this.cy) this.heard.chosen(-1); });
     dark.addEventListener("change", () => this.restyle());
-    if (this.cy.zoom() > 1.6) this.cy.zoom(1.6), this.cy.center();
+    this.fit();
+  }
+
+  // What there is to draw in, as high as the style lets it be.
+  room() {
+    this.box.style.removeProperty("--high");
+    return { width: this.box.clientWidth - 2 * PADDING, height: this.box.clientHeight - 2 * PADDING };
+  }
+
+  // Where states go; the box becomes as high as that needs.
+  places() {
+    const room = this.room();
+    const found = place(this.kind, this.model, this.arrows, this.stages, room.width);
+    this.box.style.setProperty("--high", Math.ceil(heightOf(found.places, room, ZOOM_FIT)) + 2 * PADDING + "px");
+    return found;
   }
 
   groupElements(circles) {
@@ -171,7 +188,8 @@ export class Graph {
 
   lay(kind) {
     this.kind = kind;
-    const { places, circles } = place(kind, this.model, this.arrows, this.stages, this.cy.width() > 600);
+    const { places, circles } = this.places();
+    this.cy.resize();
     this.cy.batch(() => {
       this.cy.nodes(".group").remove();
       this.cy.add(this.groupElements(circles));
@@ -243,8 +261,8 @@ export class Graph {
   }
 
   fit() {
-    this.cy.fit(undefined, 24);
-    if (this.cy.zoom() > 1.6) this.cy.zoom(1.6), this.cy.center();
+    this.cy.fit(undefined, PADDING);
+    if (this.cy.zoom() > ZOOM_FIT) this.cy.zoom(ZOOM_FIT), this.cy.center();
   }
 
   zoom(factor) {

@@ -4,8 +4,11 @@ import { Graph, layout as dagre } from "@dagrejs/dagre";
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
 import { hierarchy, pack } from "d3-hierarchy";
 
+const LAYERS_USUAL = 12, ARROWS_IN_LAYERS = 2; // states, and arrows of each: more are a tangle in layers
 const LAYERS_MOST = 120;
 const FORCES_USUAL = 600;
+const WIDE = 600; // pixels: layers go to the right, not down
+const ROOMY = 60; // states, up to which arrows are long enough for their words
 const FORCES_MOST = 2500; // on demand: a second or so
 
 export function layouts(model) {
@@ -16,14 +19,40 @@ export function layouts(model) {
   return possible;
 }
 
-export function usual(model) {
-  if (model.states <= 12) return "layers";
-  return model.states <= FORCES_USUAL ? "forces" : "packed";
+const MARGIN = 40; // circles and their loops reach that far beyond their places
+
+function extent(places) {
+  const of = (axis) => {
+    const all = places.map((place) => place[axis]);
+    return Math.max(...all) - Math.min(...all) + 2 * MARGIN;
+  };
+  return { width: of("x"), height: of("y") };
+}
+
+// How large all of it can be drawn in a room; never larger than `most`.
+function scale(places, room, most = Infinity) {
+  const all = extent(places);
+  return Math.min(most, room.width / all.width, room.height / all.height);
+}
+
+// The height that places need in a room of that width: a row of four needs less than a ring.
+export function heightOf(places, room, most) {
+  return extent(places).height * scale(places, { width: room.width, height: Infinity }, most);
+}
+
+// Layers where there are few, unless words become too small to be drawn and forces leave more room.
+export function usual(model, arrows, room, readable) {
+  if (model.states > FORCES_USUAL) return "packed";
+  if (model.states > LAYERS_USUAL) return "forces";
+  if (arrows.filter((arrow) => arrow.from !== arrow.to).length > ARROWS_IN_LAYERS * model.states) return "forces";
+  const inLayers = scale(layers(model, arrows, room.width > WIDE), room);
+  return inLayers >= readable || inLayers >= scale(forces(model, arrows), room) ? "layers" : "forces";
 }
 
 function layers(model, arrows, wide) {
   const graph = new Graph({ multigraph: false });
-  graph.setGraph({ rankdir: wide ? "LR" : "TB", nodesep: 42, ranksep: 96, marginx: 20, marginy: 20 });
+  // words lie along arrows to the right, and across those that go down
+  graph.setGraph({ rankdir: wide ? "LR" : "TB", nodesep: 42, ranksep: wide ? 96 : 60, marginx: 20, marginy: 20 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (let k = 0; k < model.states; k++) graph.setNode(String(k), { width: 44, height: 44 });
   for (const arrow of arrows) {
@@ -43,10 +72,11 @@ function forces(model, arrows) {
   });
   const links = arrows.filter((arrow) => arrow.from !== arrow.to && arrow.p >= 0.05)
     .map((arrow) => ({ source: arrow.from, target: arrow.to }));
+  const apart = model.states <= ROOMY ? 1.3 : 1;
   const ticks = model.states <= 150 ? 300 : model.states <= FORCES_USUAL ? 120 : 60;
   forceSimulation(nodes)
-    .force("links", forceLink(links).distance(110))
-    .force("apart", forceManyBody().strength(-520).theta(1.1).distanceMax(1200))
+    .force("links", forceLink(links).distance(110 * apart))
+    .force("apart", forceManyBody().strength(-520 * apart * apart).theta(1.1).distanceMax(1200))
     .force("room", forceCollide(38))
     .force("x", forceX(0).strength(0.03))
     .force("y", forceY(0).strength(0.05))
@@ -89,7 +119,7 @@ function packed(model, stages) {
   return { places, circles };
 }
 
-export function place(kind, model, arrows, stages, wide) {
+export function place(kind, model, arrows, stages, width) {
   if (kind === "packed") return packed(model, stages);
-  return { places: kind === "layers" ? layers(model, arrows, wide) : forces(model, arrows), circles: [] };
+  return { places: kind === "layers" ? layers(model, arrows, width > WIDE) : forces(model, arrows), circles: [] };
 }

@@ -62,7 +62,7 @@ export class Model {
 
 export function words(model, arrow) {
   const listed = arrow.by.slice(0, 5).map(([a, p]) =>
-    model.action(a) + (p < 0.995 ? ` (${Math.round(100 * p)} %)` : ""));
+    model.action(a) + (p < 0.995 ? ` (${p < 0.005 ? "<1" : Math.round(100 * p)} %)` : ""));
   let text = listed.join(", ") + (arrow.by.length > 5 ? ", …" : "");
   if (Math.abs(arrow.reward) >= 0.005) text += `\nreward ${Number(arrow.reward.toPrecision(3))}`;
   return text;
