@@ -220,10 +220,10 @@ static void put_head(report_page *page)
 {
     report_text *html = &page->html;
     // rows are grids, so that those out of sight cost nothing: 2,000 of them open at once
-    report_putf(
-        html, "<table class=\"states\" id=\"states\" style=\"--columns:4.5rem 8rem%s%s%s\">",
-        page->sure ? " 5.3rem" : "", page->plan ? " 5.2rem minmax(0,16fr) minmax(0,10fr)" : "",
-        page->samples ? " minmax(0,12fr)" : "");
+    report_putf(html, "<table class=\"states\" id=\"states\" style=\"--columns:6rem 8rem%s%s%s\">",
+                page->sure ? " 5.3rem" : "",
+                page->plan ? " 5.2rem minmax(0,16fr) minmax(0,10fr)" : "",
+                page->samples ? " minmax(0,12fr)" : "");
     report_put(html, "<thead><tr><th data-sort=\"k\">Latent state</th><th data-sort=\"size\" "
                      "aria-sort=\"descending\">Size</th>");
     if (page->sure) report_put(html, "<th data-sort=\"sure\">Sure</th>");

@@ -17,8 +17,8 @@ from selenium.webdriver.common.by import By
 
 PSIFOLD = os.environ["PSIFOLD"]
 MAKE_RUN = os.environ["MAKE_RUN"]
-TRUTH_RUN = os.environ["TRUTH_RUN"]
-SCREENSHOTS = pathlib.Path(os.environ["SCREENSHOTS"])
+TRUTH_RUN = os.environ.get("TRUTH_RUN")
+SCREENSHOTS = pathlib.Path(os.environ.get("SCREENSHOTS", "."))
 DESKTOP, PHONE = (1280, 900), (390, 844)
 
 # An action and a reward whose names would be scripts, were they anything but names.
@@ -47,8 +47,9 @@ state 2 [0]
 """
 
 
-def psifold(*arguments):
-    subprocess.run([PSIFOLD, *map(str, arguments)], check=True, capture_output=True, timeout=500)
+def psifold(*arguments, **environment):
+    subprocess.run([PSIFOLD, *map(str, arguments)], check=True, capture_output=True, timeout=500,
+                   env={**os.environ, **environment})
 
 
 def interrupt(run, to, refinements):
@@ -82,6 +83,13 @@ def doubt(run, to):
     (to / "manifest.json").write_text(json.dumps(manifest))
 
 
+def make_up(at, name, *size):
+    """A run with so many latent states, of images or of so many numbers."""
+    (at / name).mkdir()
+    subprocess.run([MAKE_RUN, at / name, *map(str, size)], check=True)
+    (at / name / "run").rename(at / f"{name}-run")
+
+
 def make_runs(at):
     few = ("--trunk-steps", 60, "--head-steps", 60, "--representation-steps", 60,
            "--max-refinements", 6, "--quiet")
@@ -95,10 +103,8 @@ def make_runs(at):
     psifold("cluster", at / "lock", "-o", at / "lock-run", "--quiet")
     interrupt(at / "lock-run", at / "interrupted-run", 3)
     doubt(at / "columns-run", at / "doubtful-run")
-    for name, size in (("many", ["2000"]), ("vectors", ["8", "24"])):
-        (at / name).mkdir()
-        subprocess.run([MAKE_RUN, at / name, *size], check=True)
-        (at / name / "run").rename(at / f"{name}-run")
+    make_up(at, "many", 2000)
+    make_up(at, "vectors", 8, 24)
     psifold("export", at / "lock-run", "--drn", at / "lock.drn")
     (at / "hostile.drn").write_text(HOSTILE)
 
@@ -131,6 +137,20 @@ def pages():
     return made
 
 
+def chromium(profile):
+    """Headless; keeps what the page says on the console, and what it asks the network for."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("--headless=new", "--disable-gpu", "--hide-scrollbars",
+                     "--disable-dev-shm-usage", f"--window-size={DESKTOP[0]},{DESKTOP[1]}",
+                     f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    if os.getuid() == 0:
+        options.add_argument("--no-sandbox")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+
+
 class Browser(unittest.TestCase):
     """A page at a time in headless Chromium."""
 
@@ -138,17 +158,7 @@ class Browser(unittest.TestCase):
     def setUpClass(cls):
         cls.pages = pages()
         cls.folder = cls.pages["columns"].parent
-        options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium")
-        for argument in ("--headless=new", "--disable-gpu", "--hide-scrollbars",
-                         "--disable-dev-shm-usage", f"--window-size={DESKTOP[0]},{DESKTOP[1]}",
-                         f"--user-data-dir={cls.folder}/profile-{cls.__name__}"):
-            options.add_argument(argument)
-        if os.getuid() == 0:
-            options.add_argument("--no-sandbox")
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        cls.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")),
-                                      options=options)
+        cls.driver = chromium(cls.folder / f"profile-{cls.__name__}")
         cls.addClassCleanup(cls.driver.quit)
 
     def resize(self, width, height):

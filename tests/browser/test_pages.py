@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from pages import DESKTOP, PHONE, Browser
+from pages import DESKTOP, PHONE, Browser, psifold
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -42,6 +42,23 @@ while (walker.nextNode()) {
   if (ratio < (large ? 3 : 4.5)) bad.push([walker.currentNode.textContent.trim().slice(0, 40), ratio]);
 }
 return [seen, bad];
+"""
+
+# Cells of the table of latent states whose content reaches into the next, and numbers in two lines.
+CELLS = """
+var bad = [];
+document.querySelectorAll("#states > tbody > tr:nth-child(-n+60) > td").forEach(function (cell) {
+  var right = cell.getBoundingClientRect().right + 1;
+  cell.querySelectorAll("*").forEach(function (part) {
+    var r = part.getBoundingClientRect();
+    if (r.width > 0 && r.right > right) bad.push(cell.dataset.name + ": " + part.textContent.slice(0, 40));
+  });
+  if (cell.dataset.name !== "Value") return;
+  var range = document.createRange();
+  range.selectNodeContents(cell);
+  if (range.getClientRects().length > 1) bad.push("two lines: " + cell.textContent);
+});
+return bad;
 """
 
 # Labels of a figure that lie outside of it, or on one another.
@@ -158,9 +175,31 @@ class Pages(Browser):
                             "return [document.documentElement.scrollWidth, innerWidth]")
                         self.assertLessEqual(wide[0], wide[1])
                         self.shoot(f"{name}-{width}-{scheme}")
+                        self.assertEqual(self.driver.execute_script(CELLS), [])
                         seen, bad = self.driver.execute_script(CONTRAST)
                         self.assertGreater(seen, 20)
                         self.assertEqual(bad, [])
+
+    def test_the_table_has_room_at_widths_between(self):
+        for width in (700, 760, 1000, 1080, 1100):
+            self.open("lock", (width, 900))
+            self.assertEqual(self.driver.execute_script(CELLS), [], width)
+            wide = self.driver.execute_script("return document.documentElement.scrollWidth")
+            self.assertLessEqual(wide, width)
+
+    def test_without_gnuplot_and_graphviz_the_page_is_complete(self):
+        page = self.folder / "bare.html"
+        psifold("report", self.folder / "columns-run", "-o", page, PATH="/nonexistent")
+        self.open("columns")
+        self.assertGreater(len(self.driver.find_elements(By.CSS_SELECTOR, "figure")), 2)
+        parts = ("#verdict", "#graph canvas", "#panel", "#step", "#stage", "#tree svg", "#s1 .actions")
+        for where in (None, page):
+            if where:
+                self.driver.get(where.as_uri())
+            for part in parts:
+                self.assertTrue(self.find(part).is_displayed(), part)
+        self.assertEqual(self.driver.find_elements(By.CSS_SELECTOR, "figure"), [])
+        self.assertEqual(self.driver.get_log("browser"), [])
 
     def test_labels_of_figures_are_whole_and_apart(self):
         figures = sorted(self.folder.glob("*-figures/*.svg")) + \
@@ -177,7 +216,7 @@ class Pages(Browser):
 
     def test_two_thousand_latent_states_open_within_two_seconds(self):
         self.assertLess(self.pages["many"].stat().st_size, 5_000_000)
-        # time of the processor: others may be busy on the machine
+        # time of the processor: others may be busy on the machine (bench/explorer has the clock)
         self.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
         self.open("many")
         metrics = {entry["name"]: entry["value"] for entry in
