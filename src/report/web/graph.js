@@ -68,7 +68,7 @@ export class Graph {
     this.cy = cytoscape({
       container: box,
       elements: [...this.groupElements(circles), ...this.nodeElements(places), ...this.arrowElements(), ...this.openElements()],
-      layout: { name: "preset", fit: true, padding: PADDING },
+      layout: { name: "preset", fit: false },
       style: styles(this.many, this.straight),
       minZoom: 0.02, maxZoom: 4,
       textureOnViewport: this.many, hideEdgesOnViewport: false,
