@@ -46,7 +46,6 @@ typedef struct flat_session {
 FLAT_API int flat_session_new(int threads, size_t max_memory, flat_session **out);
 FLAT_API void flat_session_free(flat_session *session);
 FLAT_API const char *flat_error(flat_session *session); // of the call that failed
-FLAT_API int flat_threads(const flat_session *session);
 FLAT_API void flat_cancel(flat_session *session); // from any thread
 FLAT_API void flat_progress_get(flat_session *session, flat_progress *out);
 FLAT_API int flat_message_take(flat_session *session, flat_message *out); // 0: there is none
@@ -106,7 +105,7 @@ const psi_trajectories *flat_data_of(const flat_data *data);
 enum { FLAT_NEW, FLAT_REPLACE, FLAT_RESUME };
 FLAT_API int flat_cluster_options(flat_session *session, char **json); // the defaults
 FLAT_API int flat_cluster(flat_session *session, const flat_data *data, const char *options,
-                          const char *folder, int mode, const char *data_path);
+                          uint64_t seed, const char *folder, int mode, const char *data_path);
 
 typedef struct flat_model {
     size_t n_states, n_actions, n_entries;
