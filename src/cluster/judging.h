@@ -25,7 +25,7 @@ typedef struct judging {
 // Nats that make each of n questions safe enough.
 double judging_safe(double n);
 
-// Adds one thing that is left open; beyond the first 64 nothing is added.
+// Adds one thing that is left open, once; beyond the first 64 nothing is added.
 psi_status judging_doubt(judging *run, psi_doubt what);
 
 // Actions that were never taken in a latent state, or anywhere, each as a doubt. several

@@ -23,6 +23,13 @@ psi_status judging_doubt(judging *run, psi_doubt what)
     psi_status status = PSI_OK;
     psi_run *result = run->result;
     if (result->n_doubts == MOST_DOUBTS) return PSI_OK;
+    for (size_t i = 0; i < result->n_doubts; i++) { // one event is an end and a reward at once
+        const psi_doubt *other = &result->doubts[i];
+        if (other->kind == what.kind && other->state == what.state && other->other == what.other &&
+            other->visits == what.visits) {
+            return PSI_OK;
+        }
+    }
     TRY(base_resize(run->ctx, result->n_doubts + 1, sizeof *result->doubts, &result->doubts));
     result->doubts[result->n_doubts++] = what;
 done:
