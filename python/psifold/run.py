@@ -315,7 +315,8 @@ class Run:
         progress: Watcher = None,
     ) -> npt.NDArray[np.int32] | tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The latent states of observations (n, …), and how probable each is. −1 is unlike
-        anything seen, or less probable than ``min_confidence``.
+        anything seen, or less probable than ``min_confidence``. ``Trajectories`` are labelled as
+        ``psifold assign`` does it: where episodes end is known.
 
         A run with ``stack`` above 1 takes an array for one episode, from its first observation on;
         of several, give ``Trajectories``, or rows that are stacked already: single numbers as
