@@ -277,14 +277,14 @@ class Session:
         with self.lock:
             handle, function = self.ready(), getattr(lib, name)
             status = 0
-            refused: ctypes.ArgumentError | None = None
+            refused: Exception | None = None
             done = threading.Event()
 
             def run() -> None:
                 nonlocal status, refused
                 try:
                     status = function(handle, *arguments)
-                except ctypes.ArgumentError as error:  # for the thread that asked
+                except Exception as error:  # of ctypes, which does not take the arguments
                     refused = error
                 finally:
                     done.set()
