@@ -361,10 +361,11 @@ def _free_session(pid: int, handle: c_void_p) -> None:
 
 
 class Handle:
-    """Something of the library's, given back when nobody refers to it any more."""
+    """Something of the library's, given back when nobody refers to it any more. It keeps alive what
+    it stands on."""
 
-    def __init__(self, session: Session, pointer: c_void_p, free: str) -> None:
-        self.session, self.pointer = session, pointer
+    def __init__(self, session: Session, pointer: c_void_p, free: str, keep: object = None) -> None:
+        self.session, self.pointer, self.keep = session, pointer, keep
         weakref.finalize(self, _release, os.getpid(), session, pointer, free)
 
 

@@ -167,11 +167,10 @@ class Trajectories:
             setattr(columns, name, address(part))
         session, out = Session(1), c_void_p()
         session.call("flat_data_over", byref(columns), byref(out))
-        self._take(Handle(session, out, "flat_data_free"), keep=(rows, parts))
+        self._take(Handle(session, out, "flat_data_free", keep=(rows, parts)))
 
-    def _take(self, handle: Handle, keep: object = None, path: Path | None = None) -> None:
-        self._handle, self._keep, self.path = handle, keep, path
-        handle.keep = keep  # type: ignore[attr-defined]  # arrays live as long as the handle
+    def _take(self, handle: Handle, path: Path | None = None) -> None:
+        self._handle, self.path = handle, path
         columns = Columns()
         lib.flat_data_columns(handle.pointer, byref(columns))
         self._columns = columns
