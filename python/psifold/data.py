@@ -81,12 +81,13 @@ def describe(rows: Array) -> Columns:
 
 
 #: What the numbers of a column may be: their kinds in numpy, the library's type, and in words.
-INTEGERS = ("iub", np.int32, "32-bit integers")
-REALS = ("fiub", np.float64, "real numbers")
-TRUTHS = ("biu", np.uint8, "true or false")
+Numbers = tuple[str, Any, str]
+INTEGERS: Numbers = ("iub", np.int32, "32-bit integers")
+REALS: Numbers = ("fiub", np.float64, "real numbers")
+TRUTHS: Numbers = ("biu", np.uint8, "true or false")
 
 
-def _column(name: str, value: Any, length: int, what: tuple[str, Any, str]) -> Array:
+def _column(name: str, value: Any, length: int, what: Numbers) -> Array:
     """A column of numbers, in the library's type."""
     kinds, dtype, words = what
     array = np.asarray(value)
