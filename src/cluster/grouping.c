@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
+enum { MOST_FEATURES = 1 << 28 };         // numbers, 1 GiB: features are held in memory
 enum { FEWEST_VISITS = 4 }; // of a distinct observation, on average, to be one of a table
 
 psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
@@ -312,8 +313,10 @@ static psi_status find_in_vectors(clustering_run *run)
     const psi_verdict verdict = run->result->verdict;
     const size_t n_latent = run->found.n_latent;
     const bool ended = run->found.converged, means = run->outcomes.n == 0;
-    if (verdict != PSI_VERDICT_CERTAIN && verdict != PSI_VERDICT_NOTHING_TO_PREDICT &&
-        run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
+    const bool open = verdict != PSI_VERDICT_CERTAIN && verdict != PSI_VERDICT_NOTHING_TO_PREDICT;
+    const bool fit = run->problem.n_rows <= MOST_FEATURES / run->network.hidden[1];
+    if (open && !fit) base_note(run->ctx, "there are too many observations to hold features of");
+    if (open && fit && run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
         TRY(try_features(run));
     }
     if (run->result->verdict == PSI_VERDICT_UNDETERMINED && !run->result->stopped && !ended &&

@@ -329,41 +329,77 @@ static int32_t branch_of(const cluster_looks *looks, uint64_t row)
     return v;
 }
 
+// The nearest rows so far, nearest first.
+typedef struct neighbours {
+    size_t n;
+    uint64_t *row;                 // (LOOKS_NEAREST)
+    float distance[LOOKS_NEAREST]; // squared
+} neighbours;
+
+static float farthest(const neighbours *found)
+{
+    return found->n < LOOKS_NEAREST ? HUGE_VALF : found->distance[LOOKS_NEAREST - 1];
+}
+
 // Among the rows of a node.
-static size_t nearest_below(const cluster_looks *looks, int32_t v, const int32_t *labels,
-                            uint64_t row, uint64_t nearest[LOOKS_NEAREST])
+static void nearest_below(const cluster_looks *looks, int32_t v, const int32_t *labels,
+                          uint64_t row, neighbours *found)
 {
     const size_t width = looks->width;
-    float distance[LOOKS_NEAREST];
-    size_t n = 0;
+    const float *x = looks->vectors + row * width;
     for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
         const uint64_t other = looks->row[i];
         if (other == row || (labels && labels[other] < 0)) continue;
-        const float *x = looks->vectors + row * width, *y = looks->vectors + other * width;
+        const float *y = looks->vectors + other * width;
         float d = 0.0f;
         for (size_t w = 0; w < width; w++) d += (x[w] - y[w]) * (x[w] - y[w]);
-        if (n == LOOKS_NEAREST && d >= distance[LOOKS_NEAREST - 1]) continue;
-        size_t at = n < LOOKS_NEAREST ? n++ : LOOKS_NEAREST - 1;
-        for (; at > 0 && distance[at - 1] > d; at--) {
-            distance[at] = distance[at - 1];
-            nearest[at] = nearest[at - 1];
+        if (d >= farthest(found)) continue;
+        size_t at = found->n < LOOKS_NEAREST ? found->n++ : LOOKS_NEAREST - 1;
+        for (; at > 0 && found->distance[at - 1] > d; at--) {
+            found->distance[at] = found->distance[at - 1];
+            found->row[at] = found->row[at - 1];
         }
-        distance[at] = d;
-        nearest[at] = other;
+        found->distance[at] = d;
+        found->row[at] = other;
     }
-    return n;
 }
 
 size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
                              uint64_t nearest[LOOKS_NEAREST])
 {
-    return nearest_below(looks, branch_of(looks, row), labels, row, nearest);
+    neighbours found = {.row = nearest};
+    nearest_below(looks, branch_of(looks, row), labels, row, &found);
+    return found.n;
+}
+
+// Below a node: the side of its plane that the row is on first, and the other only if the plane is
+// nearer than the farthest neighbour so far.
+static void search_below(const cluster_looks *looks, int32_t v, uint64_t row, neighbours *found)
+{
+    const size_t width = looks->width;
+    if (looks->left[v] < 0) {
+        nearest_below(looks, v, NULL, row, found);
+        return;
+    }
+    const float *x = looks->vectors + row * width;
+    const float *plane = looks->plane + (size_t)v * (width + 1);
+    float along = plane[width], norm = 0.0f;
+    for (size_t w = 0; w < width; w++) {
+        along += x[w] * plane[w];
+        norm += plane[w] * plane[w];
+    }
+    const bool right = along > 0.0f;
+    search_below(looks, right ? looks->right[v] : looks->left[v], row, found);
+    if (along * along > norm * farthest(found)) return;
+    search_below(looks, right ? looks->left[v] : looks->right[v], row, found);
 }
 
 size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
                                     uint64_t nearest[LOOKS_NEAREST])
 {
-    return nearest_below(looks, 0, NULL, row, nearest);
+    neighbours found = {.row = nearest};
+    search_below(looks, 0, row, &found);
+    return found.n;
 }
 
 size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
