@@ -72,6 +72,8 @@ typedef struct psi_trajectories {
                                   // before it and must not be looked at
     const int32_t *latent_states; // (N + E) the true latent states, for evaluation only; or NULL
     const char *observation_key;  // the entry of a Dict observation that was asked for; or NULL
+    size_t n_findings;
+    const char *const *findings; // sentences: what a reader had to put right
 } psi_trajectories;
 
 // The row of the observation in which transition t of episode e starts; the next row follows it.

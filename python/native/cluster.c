@@ -2,7 +2,6 @@
 #include "flat.h"
 
 #include <stdio.h>
-#include <string.h>
 
 // A value of Python's as it would be given on the command line; "" for what no option takes.
 static void as_text(const json_t *value, char text[PSI_OPTION_TEXT_SIZE])
@@ -30,10 +29,6 @@ static int read_options(flat_session *session, const char *text, psi_cluster_opt
     psi_cluster_options asked = psi_cluster_defaults();
     json_object_foreach(all, name, value)
     {
-        if (strcmp(name, "seed") == 0) {
-            asked.seed = (uint64_t)json_integer_value(value);
-            continue;
-        }
         as_text(value, word);
         status = (int)psi_option_set(session->ctx, table, &asked, name, word, &given);
         if (status != PSI_OK) break;
@@ -43,7 +38,6 @@ static int read_options(flat_session *session, const char *text, psi_cluster_opt
         as_text(json_object_get(all, "paper"), word);
         status = (int)psi_cluster_paper(session->ctx, word, how);
         if (status == PSI_OK) psi_options_copy(table, given, &asked, how);
-        how->seed = asked.seed;
     }
     json_decref(all);
     return status;
@@ -67,7 +61,7 @@ int flat_cluster_options(flat_session *session, char **json)
     return flat_json(session, object, json);
 }
 
-int flat_cluster(flat_session *session, const flat_data *data, const char *options,
+int flat_cluster(flat_session *session, const flat_data *data, const char *options, uint64_t seed,
                  const char *folder, int mode, const char *data_path)
 {
     static const psi_folder_mode modes[] = {[FLAT_NEW] = PSI_FOLDER_NEW,
@@ -78,6 +72,7 @@ int flat_cluster(flat_session *session, const flat_data *data, const char *optio
     psi_run *run = NULL;
     int status = read_options(session, options, &how);
     if (status != PSI_OK) return status;
+    how.seed = seed;
     how.watch = flat_watch;
     how.user = session;
     status = (int)psi_run_folder_open(session->ctx, folder, modes[mode], &open);

@@ -46,8 +46,7 @@ typedef struct flat_session {
 FLAT_API int flat_session_new(int threads, size_t max_memory, flat_session **out);
 FLAT_API void flat_session_free(flat_session *session);
 FLAT_API const char *flat_error(flat_session *session); // of the call that failed
-FLAT_API int flat_threads(const flat_session *session);
-FLAT_API void flat_cancel(flat_session *session); // from any thread
+FLAT_API void flat_cancel(flat_session *session);       // from any thread
 FLAT_API void flat_progress_get(flat_session *session, flat_progress *out);
 FLAT_API int flat_message_take(flat_session *session, flat_message *out); // 0: there is none
 FLAT_API size_t flat_steps(flat_session *session, size_t room, psi_cluster_step *out);
@@ -106,7 +105,7 @@ const psi_trajectories *flat_data_of(const flat_data *data);
 enum { FLAT_NEW, FLAT_REPLACE, FLAT_RESUME };
 FLAT_API int flat_cluster_options(flat_session *session, char **json); // the defaults
 FLAT_API int flat_cluster(flat_session *session, const flat_data *data, const char *options,
-                          const char *folder, int mode, const char *data_path);
+                          uint64_t seed, const char *folder, int mode, const char *data_path);
 
 typedef struct flat_model {
     size_t n_states, n_actions, n_entries;
@@ -125,7 +124,7 @@ FLAT_API void flat_run_model(const flat_run *run, flat_model *out);
 // episode of single ones, which are stacked if the run does so. confidence may be NULL
 FLAT_API int flat_run_predict(flat_session *session, flat_run *run, const flat_columns *rows,
                               double min_confidence, int32_t *labels, float *confidence);
-// … of trajectories
+// … of trajectories: the ends of terminated episodes are known, as `psifold assign` has them
 FLAT_API int flat_run_predict_data(flat_session *session, flat_run *run, const flat_data *data,
                                    double min_confidence, int32_t *labels, float *confidence);
 FLAT_API int flat_run_network(flat_session *session, const flat_run *run, char **json);

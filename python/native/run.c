@@ -65,12 +65,18 @@ int flat_run_predict_data(flat_session *session, flat_run *run, const flat_data 
                           double min_confidence, int32_t *labels, float *confidence)
 {
     psi_observations *seen = NULL;
-    psi_status status = psi_run_observe(session->ctx, run->run, flat_data_of(data), &seen);
+    const psi_trajectories *asked = flat_data_of(data);
+    psi_status status = psi_run_observe(session->ctx, run->run, asked, &seen);
     if (status == PSI_OK) {
         status = predict(session, run, seen, min_confidence, labels, confidence);
     }
     psi_observations_free(session->ctx, seen);
-    return (int)status;
+    if (status != PSI_OK || !run->run->has_terminal) return (int)status;
+    psi_mark_terminals(asked, labels);
+    for (size_t e = 0; confidence && e < asked->n_episodes; e++) { // where one ends is known
+        if (asked->terminated[e]) confidence[asked->episode_offsets[e + 1] + e] = 1.0F;
+    }
+    return PSI_OK;
 }
 
 int flat_run_predict(flat_session *session, flat_run *run, const flat_columns *rows,

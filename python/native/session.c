@@ -80,11 +80,6 @@ const char *flat_error(flat_session *session)
     return session->told;
 }
 
-int flat_threads(const flat_session *session)
-{
-    return psi_threads(session->ctx);
-}
-
 void flat_cancel(flat_session *session)
 {
     psi_cancel(session->ctx);

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ctypes
 import json
 import logging
+import operator
 import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ctypes import (
     POINTER,
     byref,
@@ -33,7 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from psifold.errors import BY_STATUS, Interrupted, PsifoldError, PsifoldWarning
+from psifold.errors import BY_STATUS, Interrupted, PsifoldError, PsifoldWarning, UsageError
 from psifold.progress import Bar, Progress
 
 log = logging.getLogger("psifold")
@@ -116,7 +117,6 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flat_session_new": (c_int, [c_int, c_size_t, _OUT]),
     "flat_session_free": (None, [_S]),
     "flat_error": (c_char_p, [_S]),
-    "flat_threads": (c_int, [_S]),
     "flat_cancel": (None, [_S]),
     "flat_progress_get": (None, [_S, POINTER(ProgressRecord)]),
     "flat_message_take": (c_int, [_S, POINTER(Message)]),
@@ -132,7 +132,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flat_data_summary": (c_int, [_S, c_void_p, _OUT]),
     "flat_data_save": (c_int, [_S, c_void_p, c_char_p, c_char_p, c_int]),
     "flat_cluster_options": (c_int, [_S, _OUT]),
-    "flat_cluster": (c_int, [_S, c_void_p, c_char_p, c_char_p, c_int, c_char_p]),
+    "flat_cluster": (c_int, [_S, c_void_p, c_char_p, c_uint64, c_char_p, c_int, c_char_p]),
     "flat_run_load": (c_int, [_S, c_char_p, _OUT]),
     "flat_run_free": (None, [_S, c_void_p]),
     "flat_run_labels": (c_size_t, [c_void_p, _OUT]),
@@ -208,7 +208,8 @@ class Session:
     """
 
     def __init__(self, threads: int = 0, max_memory: int = 0) -> None:
-        self.threads, self.max_memory = threads, max_memory
+        self.threads = whole("threads", threads)
+        self.max_memory = whole("max_memory", max_memory)
         self.lock = threading.RLock()
         self._new()
 
@@ -275,12 +276,16 @@ class Session:
         """A long call, in a thread of its own, while this one watches and hears Ctrl-C."""
         with self.lock:
             handle, function = self.ready(), getattr(lib, name)
-            status: list[int] = []
+            status = 0
+            refused: Exception | None = None
             done = threading.Event()
 
             def run() -> None:
+                nonlocal status, refused
                 try:
-                    status.append(function(handle, *arguments))
+                    status = function(handle, *arguments)
+                except Exception as error:  # of ctypes, which does not take the arguments
+                    refused = error
                 finally:
                     done.set()
 
@@ -293,14 +298,15 @@ class Session:
                 lib.flat_cancel(handle)
                 self.cancelled = True
                 _wait(done)
-                if status[0] == 0 or _is_cancelled(status[0]):
-                    raise
-                self.check(status[0])
+                if not _is_cancelled(status):
+                    self.check(status)
                 raise
             finally:
                 if isinstance(watch, Bar):
                     watch.close()
-            self.check(status[0])
+            if refused:
+                raise refused
+            self.check(status)
 
     def progress(self) -> Progress:
         """How far it is."""
@@ -355,10 +361,11 @@ def _free_session(pid: int, handle: c_void_p) -> None:
 
 
 class Handle:
-    """Something of the library's, given back when nobody refers to it any more."""
+    """Something of the library's, given back when nobody refers to it any more. It keeps alive what
+    it stands on."""
 
-    def __init__(self, session: Session, pointer: c_void_p, free: str) -> None:
-        self.session, self.pointer = session, pointer
+    def __init__(self, session: Session, pointer: c_void_p, free: str, keep: object = None) -> None:
+        self.session, self.pointer, self.keep = session, pointer, keep
         weakref.finalize(self, _release, os.getpid(), session, pointer, free)
 
 
@@ -391,6 +398,28 @@ def view(owner: object, where: int | None, shape: int | tuple[int, ...], dtype: 
 def address(array: npt.NDArray[Any] | None) -> int | None:
     """Where an array's memory begins."""
     return None if array is None else int(array.__array_interface__["data"][0])
+
+
+def as_json(options: Mapping[Any, Any]) -> bytes:
+    """Options as the library reads them; numpy's numbers are numbers."""
+    return json.dumps(options, default=_number).encode()
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise UsageError(f"{value!r} is neither a number nor a word")
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number that C takes: ctypes would let negative ones pass as large ones."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise UsageError(f"{name} is a whole number from 0 on, not {value!r}")
+    return number
 
 
 def take_json(out: c_void_p) -> Any:

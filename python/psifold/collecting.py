@@ -80,13 +80,17 @@ def number_of_actions(space: Any, whose: str) -> tuple[int, int]:
     )
 
 
-def kept_type(rows: npt.NDArray[Any]) -> np.dtype[Any]:
-    """The type in which observations like these are kept."""
-    dtype = np.dtype(WIDER.get(rows.dtype.name, rows.dtype.name))
+def kept_type(observation: npt.NDArray[Any]) -> np.dtype[Any]:
+    """The type in which observations like this one are kept."""
+    dtype = np.dtype(WIDER.get(observation.dtype.name, observation.dtype.name))
     if dtype not in DTYPES:
-        raise ShapeError(f"observations are of type {rows.dtype}, which psifold does not know")
-    if rows.ndim > MAX_RANK:
-        raise ShapeError(f"an observation has at most {MAX_RANK} dimensions, not {rows.ndim}")
+        raise ShapeError(
+            f"observations are of type {observation.dtype}, which psifold does not know"
+        )
+    if observation.ndim > MAX_RANK:
+        raise ShapeError(
+            f"an observation has at most {MAX_RANK} dimensions, not {observation.ndim}"
+        )
     return dtype
 
 

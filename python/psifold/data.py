@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from ctypes import byref, c_void_p
@@ -12,7 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 import numpy as np
 import numpy.typing as npt
 
-from psifold._native import DTYPES, MAX_RANK, Columns, Handle, Session, address, encoded, lib, view
+from psifold._native import (
+    DTYPES,
+    MAX_RANK,
+    Columns,
+    Handle,
+    Session,
+    address,
+    as_json,
+    encoded,
+    lib,
+    view,
+    whole,
+)
 from psifold.errors import DataError, ShapeError, UsageError
 from psifold.progress import Watcher, watcher
 
@@ -37,11 +48,14 @@ class Episode(NamedTuple):
 def plain_array(name: str, value: Any) -> Array:
     """An array the library can read as it is; anything else is refused, never copied."""
     array = np.asarray(value)
+    if not array.dtype.isnative:
+        raise ShapeError(
+            f"{name} is not in this machine's byte order: pass "
+            f"{name}.astype({name}.dtype.newbyteorder('='))"
+        )
     if array.dtype not in DTYPES:
         known = ", ".join(dtype.name for dtype in DTYPES)
         raise ShapeError(f"{name} is of type {array.dtype}: psifold takes {known}")
-    if array.dtype.newbyteorder("=") != array.dtype:
-        raise ShapeError(f"{name} is not in this machine's byte order: {name}.astype('=')")
     if not array.flags.c_contiguous:
         raise ShapeError(f"{name} is not contiguous: pass np.ascontiguousarray({name})")
     if array.size == 0:
@@ -66,16 +80,24 @@ def describe(rows: Array) -> Columns:
     return columns
 
 
-def _column(name: str, value: Any, length: int, kinds: str, dtype: Any) -> Array:
+#: What the numbers of a column may be: their kinds in numpy, the library's type, and in words.
+Numbers = tuple[str, Any, str]
+INTEGERS: Numbers = ("iub", np.int32, "32-bit integers")
+REALS: Numbers = ("fiub", np.float64, "real numbers")
+TRUTHS: Numbers = ("biu", np.uint8, "true or false")
+
+
+def _column(name: str, value: Any, length: int, what: Numbers) -> Array:
     """A column of numbers, in the library's type."""
+    kinds, dtype, words = what
     array = np.asarray(value)
     if array.ndim != 1 or len(array) != length:
         raise ShapeError(f"{name} has shape {array.shape}, not ({length},)")
-    if array.dtype.kind not in kinds:
-        raise ShapeError(f"{name} is of type {array.dtype}, which is none that {name} can have")
+    if length > 0 and array.dtype.kind not in kinds:
+        raise ShapeError(f"{name} is of type {array.dtype}, and should be {words}")
     made = np.ascontiguousarray(array, dtype)
-    if dtype == np.int32 and not np.array_equal(made, array):
-        raise DataError(f"{name} has numbers that are no 32-bit integers")
+    if dtype != np.float64 and not np.array_equal(made, array):
+        raise DataError(f"{name} has numbers that are not {words}")
     return made
 
 
@@ -124,32 +146,32 @@ class Trajectories:
             )
         offsets = np.zeros(episodes + 1, np.uint64)
         np.cumsum(lengths, out=offsets[1:])
-        ended = _column("terminated", terminated, episodes, "bu", np.uint8)
+        ended = _column("terminated", terminated, episodes, TRUTHS)
         parts: dict[str, Array | None] = {
-            "actions": _column("actions", actions, transitions, "iub", np.int32),
-            "rewards": _column("rewards", rewards, transitions, "fiub", np.float64),
+            "actions": _column("actions", actions, transitions, INTEGERS),
+            "rewards": _column("rewards", rewards, transitions, REALS),
             "episode_offsets": offsets,
             "terminated": ended,
             "truncated": (ended == 0).astype(np.uint8),
             "final_missing": np.zeros(episodes, np.uint8),
             "latent_states": None
             if latent_states is None
-            else _column("latent_states", latent_states, len(rows), "iu", np.int32),
+            else _column("latent_states", latent_states, len(rows), INTEGERS),
         }
         taken = parts["actions"]
         assert taken is not None
         columns.n_episodes, columns.n_transitions = episodes, transitions
-        columns.n_actions = int(taken.max(initial=-1)) + 1 if n_actions is None else n_actions
+        known = int(taken.max(initial=-1)) + 1 if n_actions is None else n_actions
+        columns.n_actions = whole("n_actions", known)
         columns.observation_key = None if observation_key is None else observation_key.encode()
         for name, part in parts.items():
             setattr(columns, name, address(part))
         session, out = Session(1), c_void_p()
         session.call("flat_data_over", byref(columns), byref(out))
-        self._take(Handle(session, out, "flat_data_free"), keep=(rows, parts))
+        self._take(Handle(session, out, "flat_data_free", keep=(rows, parts)))
 
-    def _take(self, handle: Handle, keep: object = None, path: Path | None = None) -> None:
-        self._handle, self._keep, self.path = handle, keep, path
-        handle.keep = keep  # type: ignore[attr-defined]  # arrays live as long as the handle
+    def _take(self, handle: Handle, path: Path | None = None) -> None:
+        self._handle, self.path = handle, path
         columns = Columns()
         lib.flat_data_columns(handle.pointer, byref(columns))
         self._columns = columns
@@ -199,7 +221,11 @@ class Trajectories:
 
     def rows(self, numbers: Any) -> Array:
         """These observations, copied; the way to look at a file that is larger than memory."""
-        wanted = np.ascontiguousarray(numbers, np.uint64)
+        wanted = np.asarray(numbers)
+        numbered = wanted.dtype.kind in "iu" and wanted.min(initial=0) >= 0
+        if wanted.ndim != 1 or not (numbered or wanted.size == 0):
+            raise UsageError("rows are asked for by a list of their numbers, from 0 on")
+        wanted = np.ascontiguousarray(wanted, np.uint64)
         out = np.empty((len(wanted), *self.observation_shape), self.observation_dtype)
         session = self._handle.session
         session.call(
@@ -293,9 +319,9 @@ def generate(
     session, out = Session(), c_void_p()
     session.work(
         "flat_data_generate",
-        json.dumps(wanted).encode(),
-        episodes,
-        seed,
+        as_json(wanted),
+        whole("episodes", episodes),
+        whole("seed", seed),
         byref(out),
         watch=watcher(progress),
     )
@@ -305,6 +331,8 @@ def generate(
 def as_trajectories(data: Any, key: str | None = None) -> Trajectories:
     """Whatever ``cluster`` takes, as trajectories."""
     if isinstance(data, Trajectories):
+        if key not in (None, data.observation_key):
+            raise UsageError(f"key={key!r}, but these trajectories are of one observation only")
         return data
     if isinstance(data, (str, os.PathLike)):
         return read(data, key=key)

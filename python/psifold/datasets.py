@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 
 from psifold.collecting import choose_key, kept_type, number_of_actions, pick
 from psifold.data import Trajectories, read
-from psifold.errors import DataError
+from psifold.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     import minari
@@ -47,44 +45,17 @@ def from_minari(dataset: minari.MinariDataset, key: str | None = None) -> Trajec
     )
 
 
-def observation_space(data: Trajectories) -> gymnasium.Space[Any]:
-    """The space that observations come from: as narrow as they say."""
-    dtype, shape = data.observation_dtype, data.observation_shape
-    if shape == () and dtype.kind == "i":
-        rows = data.observations
-        first = min(int(rows.min()), 0)
-        return gymnasium.spaces.Discrete(int(rows.max()) - first + 1, start=first)
-    if dtype.kind == "f":
-        return gymnasium.spaces.Box(-np.inf, np.inf, shape, dtype.type)
-    bounds = np.iinfo(dtype)
-    return gymnasium.spaces.Box(int(bounds.min), int(bounds.max), shape, dtype.type)
-
-
 def to_minari(data: Trajectories, dataset_id: str) -> minari.MinariDataset:
-    """Leaves a data set with Minari, and returns it."""
+    """Leaves a data set where Minari keeps its own, and returns it."""
     import minari
-    from minari.data_collector import EpisodeBuffer
+    from minari.dataset.minari_dataset import parse_dataset_id
+    from minari.storage.datasets_root_dir import get_dataset_path
 
-    buffers = []
-    for number, episode in enumerate(data):
-        ends = np.zeros((2, len(episode.rewards)), bool)
-        if len(episode.rewards):
-            ends[:, -1] = episode.terminated, episode.truncated
-        buffers.append(
-            EpisodeBuffer(
-                id=number,
-                observations=episode.observations,
-                actions=episode.actions.astype(np.int64),
-                rewards=episode.rewards,
-                terminations=ends[0],
-                truncations=ends[1],
-            )
-        )
-    return minari.create_dataset_from_buffers(
-        dataset_id,
-        buffers,
-        action_space=gymnasium.spaces.Discrete(data.n_actions),
-        observation_space=observation_space(data),
-        algorithm_name="psifold",
-        description=json.dumps({"psifold": "trajectories"}),
-    )
+    try:
+        parse_dataset_id(dataset_id)
+    except (TypeError, ValueError):
+        raise UsageError(f"{dataset_id!r} is no id for Minari, such as folder/name-v0") from None
+    folder = get_dataset_path(dataset_id)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    data.save(folder, name=dataset_id)
+    return minari.load_dataset(dataset_id)

@@ -72,9 +72,9 @@ class LatentObservation(
     True
     """
 
-    def __new__(cls, env: Any, *_: Any, **__: Any) -> Any:
+    def __new__(cls, env: Any, *arguments: Any, **options: Any) -> Any:
         if isinstance(env, gymnasium.vector.VectorEnv):
-            return LatentVectorObservation(env, *_, **__)
+            return LatentVectorObservation(env, *arguments, **options)
         return super().__new__(cls)
 
     def __init__(self, env: Any, run: Run, *, unknown: Unknown = "hold") -> None:

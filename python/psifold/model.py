@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, c_void_p
@@ -14,8 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from psifold._native import Handle, ModelRecord, Session, address, encoded, lib, take_json, view
-from psifold.errors import UsageError
+from psifold._native import (
+    Handle,
+    ModelRecord,
+    Session,
+    address,
+    as_json,
+    encoded,
+    lib,
+    take_json,
+    view,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -110,6 +118,8 @@ class Model:
 
     def successors(self, state: int, action: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The states that may follow, and how probable each is."""
+        if not (0 <= state < self.n_states and 0 <= action < self.n_actions):
+            raise IndexError(f"there are {self.n_states} states and {self.n_actions} actions")
         row = state * self.n_actions + action
         begin, end = int(self.offsets[row]), int(self.offsets[row + 1])
         return self.next[begin:end], self.probability[begin:end]
@@ -137,7 +147,7 @@ class Model:
         Session(1).call(
             "flat_plan",
             byref(self._record),
-            json.dumps({"gamma": float(gamma), **options}).encode(),
+            as_json({"gamma": float(gamma), **options}),
             address(value),
             address(q),
             address(policy),
@@ -210,12 +220,6 @@ class Quotient:
         return f"<psifold.Quotient: {len(self.labels)} states in {self.n_states} blocks>"
 
 
-def _number(value: Any) -> Any:
-    if hasattr(value, "item"):
-        return value.item()
-    raise UsageError(f"{value!r} is no number")
-
-
 def quotient(
     model: Mapping[Any, Any] | Sequence[Any] | str | os.PathLike[str],
     *,
@@ -244,7 +248,7 @@ def quotient(
         options["labels"] = labels
     if rewards is not None:
         options["rewards"] = rewards
-    text = json.dumps(options).encode()
+    text = as_json(options)
     session, out = Session(threads), c_void_p()
     if isinstance(model, (str, os.PathLike)):
         session.work("flat_quotient_find", encoded(Path(model)), text, byref(out))
@@ -252,8 +256,8 @@ def quotient(
     table = dict(enumerate(model)) if isinstance(model, Sequence) else model
     file = os.memfd_create("psifold-model")  # the library's own reader takes it from there
     try:
-        with open(file, "w", closefd=False) as stream:
-            json.dump(table, stream, default=_number)
+        with open(file, "wb", closefd=False) as stream:
+            stream.write(as_json(table))
         session.work("flat_quotient_find", f"/proc/self/fd/{file}".encode(), text, byref(out))
     finally:
         os.close(file)

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from psifold._native import Handle, Session, address, encoded, lib, take_json, view
+from psifold._native import (
+    Handle,
+    Session,
+    address,
+    as_json,
+    encoded,
+    lib,
+    take_json,
+    view,
+    whole,
+)
 from psifold.data import Data, Trajectories, as_trajectories, describe, plain_array
 from psifold.errors import Interrupted, MissingError, UsageError
 from psifold.model import Model, Plan
@@ -117,7 +127,8 @@ def cluster(
         session.work(
             "flat_cluster",
             trajectories._handle.pointer,
-            json.dumps({**options, "seed": seed}).encode(),
+            as_json(options),
+            whole("seed", seed),
             encoded(folder),
             mode,
             encoded(trajectories.path),
@@ -225,6 +236,13 @@ class Run:
         """What to collect to become surer, in plain words."""
         return [str(sentence) for sentence in self.manifest["result"]["advice"]]
 
+    @property
+    def undetermined(self) -> list[dict[str, Any]]:
+        """The same as data: of what ``kind`` each is, of which latent ``state``, and which
+        ``other`` state, action or number of observations; ``psifold cluster --json`` has the
+        same."""
+        return cast("list[dict[str, Any]]", self.manifest["result"]["doubts"])
+
     @cached_property
     def confidence(self) -> npt.NDArray[np.float32] | None:
         """(observations) the probability of each label; None where the method has none."""
@@ -297,7 +315,8 @@ class Run:
         progress: Watcher = None,
     ) -> npt.NDArray[np.int32] | tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The latent states of observations (n, …), and how probable each is. −1 is unlike
-        anything seen, or less probable than ``min_confidence``.
+        anything seen, or less probable than ``min_confidence``. ``Trajectories`` are labelled as
+        ``psifold assign`` does it: where episodes end is known.
 
         A run with ``stack`` above 1 takes an array for one episode, from its first observation on;
         of several, give ``Trajectories``, or rows that are stacked already: single numbers as
@@ -322,7 +341,7 @@ class Run:
         arguments = (
             self._handle.pointer,
             asked,
-            min_confidence,
+            float(min_confidence),
             address(labels),
             address(confidence),
         )

@@ -8,6 +8,7 @@
 #include "data/writer.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -148,10 +149,15 @@ done:
     return status;
 }
 
-// A number as Python's json reads it, which also knows Infinity.
+// A number as Python's json reads it, which also knows Infinity; integers have none, but those that
+// their type ends with.
 static void print_bound(FILE *out, psi_dtype dtype, double bound)
 {
-    if (isinf(bound)) {
+    if (isinf(bound) && dtype == PSI_INT32) {
+        fprintf(out, "%" PRId32, bound > 0 ? INT32_MAX : INT32_MIN);
+    } else if (isinf(bound) && dtype == PSI_INT64) {
+        fprintf(out, "%" PRId64, bound > 0 ? INT64_MAX : INT64_MIN);
+    } else if (isinf(bound)) {
         fputs(bound > 0 ? "Infinity" : "-Infinity", out);
     } else if (dtype == PSI_FLOAT32 || dtype == PSI_FLOAT64) {
         fprintf(out, bound == floor(bound) && fabs(bound) < 1e15 ? "%.1f" : "%.17g", bound);
@@ -203,7 +209,7 @@ static char *observation_space(const psi_episode_spec *spec)
     return NULL;
 }
 
-// Minari's ids end in a version. Without a name the folder gives one.
+// Minari's ids may begin with folders, and end in a version. Without a name the folder gives one.
 static void dataset_id(const psi_writer *writer, char out[MINARI_TEXT])
 {
     const char *from = writer->name;
@@ -218,7 +224,8 @@ static void dataset_id(const psi_writer *writer, char out[MINARI_TEXT])
     size_t n = 0;
     for (; *from && n < MINARI_TEXT - 8; from++) {
         const bool plain = (*from >= 'a' && *from <= 'z') || (*from >= 'A' && *from <= 'Z') ||
-                           (*from >= '0' && *from <= '9') || *from == '_' || *from == '-';
+                           (*from >= '0' && *from <= '9') || *from == '_' || *from == '-' ||
+                           *from == '/';
         out[n++] = plain ? *from : '_';
     }
     out[n] = '\0';

@@ -180,11 +180,8 @@ done:
     return status;
 }
 
-psi_status psi_trajectories_summary(psi_ctx *ctx, const psi_trajectories *trajectories,
-                                    psi_summary **out)
+psi_status psi_trajectories_summary(psi_ctx *ctx, const psi_trajectories *data, psi_summary **out)
 {
-    const data_set *set = (const data_set *)trajectories;
-    const psi_trajectories *data = trajectories;
     psi_status status = PSI_OK;
     summary *all;
     *out = NULL;
@@ -195,7 +192,7 @@ psi_status psi_trajectories_summary(psi_ctx *ctx, const psi_trajectories *trajec
     TRY(look_at_observations(ctx, all, data));
     TRY(summarise_actions(all, data));
     TRY(summarise_episodes(all, data));
-    for (size_t i = 0; i < set->n_findings; i++) TRY(add_problem(all, "%s", set->finding[i]));
+    for (size_t i = 0; i < data->n_findings; i++) TRY(add_problem(all, "%s", data->findings[i]));
     all->view.observation_bytes = data->n_observations * data->observations->row_bytes;
     all->view.in_memory = data->observations->data != NULL;
     const size_t columns =

@@ -103,8 +103,11 @@ void data_finding(psi_ctx *ctx, data_set *set, const char *format, ...)
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     base_warn(ctx, "%s: %s", set->name, sentence);
-    if (set->n_findings < DATA_FINDINGS) {
-        memcpy(set->finding[set->n_findings++], sentence, sizeof sentence);
+    if (set->view.n_findings < DATA_FINDINGS) {
+        const size_t i = set->view.n_findings++;
+        memcpy(set->finding[i], sentence, sizeof sentence);
+        set->findings[i] = set->finding[i];
+        set->view.findings = set->findings;
     }
 }
 

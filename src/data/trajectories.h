@@ -20,8 +20,8 @@ typedef struct data_set {
     int32_t *latent_states;
     char *observation_key;
     size_t step_room, episode_room, latent_room;
-    size_t n_findings;
-    char finding[DATA_FINDINGS][DATA_FINDING_BYTES]; // what a reader had to put right
+    char finding[DATA_FINDINGS][DATA_FINDING_BYTES];
+    const char *findings[DATA_FINDINGS]; // each of them
 } data_set;
 
 psi_status data_set_new(psi_ctx *ctx, const char *name, bool latent_states, data_set **out);

@@ -91,4 +91,4 @@ def ring():
 
 @pytest.fixture(scope="session")
 def ring_run(ring):
-    return psifold.cluster(psifold.collect(ring(), episodes=300, seed=0), stack=2)
+    return psifold.cluster(psifold.collect(ring(), episodes=3000, seed=0), stack=2)

@@ -86,11 +86,38 @@ def test_import_is_quick_and_loads_nobody_else():
         ({"max_latent_states": 2}, psifold.LimitError, "2"),
         ({"threads": -3}, psifold.UsageError, ""),
         ({"resume": True}, psifold.UsageError, "output"),
+        ({"seed": -1}, psifold.UsageError, "seed is a whole number"),
+        ({"seed": 0.5}, psifold.UsageError, "seed is a whole number"),
+        ({"seed": "a"}, psifold.UsageError, "seed is a whole number"),
+        ({"hidden": object()}, psifold.UsageError, "neither a number nor a word"),
+        ({"hidden": [3]}, psifold.UsageError, "hidden"),
+        ({"budget": "soon"}, psifold.UsageError, "90s"),
     ],
 )
 def test_options_that_make_no_sense(columns, arguments, error, words):
     with pytest.raises(error, match=words):
         psifold.cluster(columns, **arguments)
+
+
+def test_numbers_of_numpy_are_numbers(columns):
+    options = {
+        "max_latent_states": np.int64(9),
+        "smooth": np.bool_(False),
+        "gamma": np.float32(0.5),
+    }
+    run = psifold.cluster(columns, seed=np.uint64(7), **options)
+    assert run.manifest["seed"] == 7
+    kept = run.manifest["options"]
+    assert (kept["max_latent_states"], kept["smooth"], kept["gamma"]) == (9, False, 0.5)
+
+
+def test_a_wrong_argument_of_a_long_call_is_said_where_it_was_made():
+    for wrong in ({"episodes": 2.5}, {"episodes": -1}, {"seed": -1}):
+        with pytest.raises(psifold.UsageError, match="whole number"):
+            psifold.generate("column-world", **wrong)
+    for arguments, error in [((3.5, None, None), ctypes.ArgumentError), ((), TypeError)]:
+        with pytest.raises(error):
+            _native.Session(1).work("flat_data_read", *arguments)
 
 
 def test_nothing_is_left_behind_in_the_temporary_folder(columns, tmp_path, monkeypatch):

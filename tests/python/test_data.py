@@ -47,7 +47,7 @@ good = np.array([0, 1, 2, 0, 1], np.int64)
     ("changes", "error", "words"),
     [
         ({"observations": good.astype(np.complex64)}, psifold.ShapeError, "complex64"),
-        ({"observations": good.astype(">i8")}, psifold.ShapeError, "byte order|type"),
+        ({"observations": good.astype(">i8")}, psifold.ShapeError, "byte order"),
         ({"observations": np.array(list("abcde"))}, psifold.ShapeError, "psifold takes"),
         ({"observations": np.array([None] * 5)}, psifold.ShapeError, "object"),
         ({"observations": np.arange(10)[::2]}, psifold.ShapeError, "not contiguous"),
@@ -69,6 +69,10 @@ good = np.array([0, 1, 2, 0, 1], np.int64)
         ({"episode_lengths": [4, -1]}, psifold.DataError, "negative"),
         ({"episode_lengths": []}, psifold.ShapeError, "whole numbers"),
         ({"terminated": [True]}, psifold.ShapeError, "terminated"),
+        ({"terminated": [0, 256]}, psifold.DataError, "true or false"),
+        ({"terminated": [0.0, 1.0]}, psifold.ShapeError, "float64, and should be true or false"),
+        ({"n_actions": -1}, psifold.UsageError, "n_actions"),
+        ({"n_actions": 2.5}, psifold.UsageError, "n_actions"),
     ],
 )
 def test_hostile_arrays_get_one_clear_exception(changes, error, words):
@@ -99,6 +103,8 @@ def test_a_mapping_will_do(columns):
     assert run.n_states == 4
     with pytest.raises(psifold.UsageError, match="no data set"):
         psifold.cluster(3)
+    with pytest.raises(psifold.UsageError, match="key='image'"):
+        psifold.cluster(columns, key="image")
 
 
 @pytest.mark.parametrize("name", ["data.npz", "folder"])
@@ -112,6 +118,12 @@ def test_files_and_back(columns, tmp_path, name):
     assert np.array_equal(again.rewards, columns.rewards)
     assert np.array_equal(again.terminated, columns.terminated)
     assert np.array_equal(again.rows([5, 0, 5]), columns.observations[[5, 0, 5]])
+    assert again.rows([]).shape == (0,)
+    for wrong in ([-1], [0.5], [[0]], 3):
+        with pytest.raises(psifold.UsageError, match="numbers"):
+            again.rows(wrong)
+    with pytest.raises(psifold.PsifoldError):
+        again.rows([10**9])
     run = psifold.cluster(tmp_path / name, seed=0)
     assert run.n_states == 4
     assert psifold.load(run.folder).data.n_episodes == 300
@@ -244,6 +256,35 @@ def test_minari_from_trajectories(minari_home, columns, points):
         assert np.array_equal(again.observations, data.observations)
         assert np.array_equal(again.actions, data.actions)
         assert np.array_equal(again.terminated, data.terminated)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.array([5, 9, -7, 5, 5], np.int32),
+        np.arange(10, dtype=np.int32).reshape(5, 2) - 4,
+        np.arange(20, dtype=np.int64).reshape(5, 2, 2),
+        np.zeros((5, 4, 4, 3), np.uint8),
+        np.linspace(-1, 1, 5),
+    ],
+)
+def test_minari_has_a_space_for_every_type(minari_home, rows):
+    psifold.Trajectories(**arrays(observations=rows)).to_minari("all/types-v0")
+    made = minari.load_dataset("all/types-v0")
+    found = [np.asarray(episode.observations) for episode in made.iterate_episodes()]
+    assert np.array_equal(np.concatenate(found), rows) and found[0].dtype == rows.dtype
+    space = made.observation_space
+    assert all(space.contains(row if rows.ndim > 1 else np.asarray(row)) for row in rows)
+    assert list(minari.list_local_datasets()) == ["all/types-v0"]
+
+
+def test_minari_refuses_what_is_there_or_has_no_version(minari_home, columns):
+    columns.to_minari("columns/twice-v0")
+    with pytest.raises(psifold.UsageError, match="exists already"):
+        columns.to_minari("columns/twice-v0")
+    for wrong in ("columns", "../outside-v0", ""):
+        with pytest.raises(psifold.UsageError, match="no id for Minari"):
+            columns.to_minari(wrong)
 
 
 def test_minari_with_continuous_actions_is_refused(minari_home):

@@ -1,6 +1,10 @@
 """What a run is good for: predictions, models, plans, environments, the estimator, the report."""
 
+import json
 import os
+import pathlib
+import random
+import subprocess
 
 import gymnasium as gym
 import numpy as np
@@ -22,6 +26,93 @@ def test_a_run_read_back_is_the_same(run, tmp_path):
     assert run.confidence.shape == run.labels.shape
     assert [step["clusters"] for step in run.refinements] == [3, 4, 4]
     assert repr(run) == "<psifold.Run: 4 latent states, certain>" and "certain" in str(run)
+
+
+# ---- verdicts ---------------------------------------------------------------------------------
+
+
+def steps_of_one(before, after, rewards, **more):
+    """Episodes of one step each, all with action 0."""
+    n = len(before)
+    rows = np.stack([before, after], axis=1).reshape(2 * n, *np.shape(before)[1:])
+    return psifold.Trajectories(rows, np.zeros(n, int), rewards, [1] * n, [True] * n, **more)
+
+
+def test_an_action_that_nobody_took():
+    """Two observations are one, as far as the only action goes that was ever taken."""
+    places = np.tile(np.array([0, 1], np.int64), 200)
+    run = psifold.cluster(steps_of_one(places, np.full(400, 2), np.ones(400), n_actions=2))
+    assert (run.n_states, run.verdict) == (2, "undetermined")
+    assert [(d["kind"], d["state"], d["other"]) for d in run.undetermined] == [("untried", -1, 1)]
+    assert run.advice == ["action 1 was never taken: what it does is not known"]
+
+
+def test_what_was_seen_a_few_times_only(quick):
+    """Three of a thousand steps pay, and nobody can tell whether it is by where they began."""
+    dice = np.random.default_rng(0)
+    before, after = dice.random((2, 1000, 2), np.float32)
+    rewards = np.zeros(1000)
+    rewards[[100, 500, 900]] = 1.0
+    run = psifold.cluster(steps_of_one(before, after, rewards), threads=1, **quick)
+    assert (run.n_states, run.verdict) == (2, "undetermined")
+    assert [(d["kind"], d["visits"]) for d in run.undetermined] == [("seldom", 3)]
+    assert "seen 3 times only" in run.advice[0] and run.advice[0] in str(run)
+
+
+def test_what_is_continuous_has_no_small_answer(tmp_path):
+    """Every reward is 1, and an episode ends when the point has left: how long it lasts is a
+    function of a number that no finite set of states has. The command says the same."""
+    dice = random.Random(5)
+    places, actions, lengths = [], [], []
+    for _ in range(300):
+        place, begin = dice.uniform(-0.5, 0.5), len(actions)
+        places.append([place])
+        while abs(place) <= 1:
+            actions.append(dice.randrange(2))
+            place = 1.3 * place + (0.17 if actions[-1] else -0.17)
+            places.append([place])
+        lengths.append(len(actions) - begin)
+    rewards = np.ones(len(actions))
+    data = psifold.Trajectories(np.array(places), actions, rewards, lengths, [True] * 300)
+    run = psifold.cluster(data, threads=1)
+    assert run.verdict == "no-small-answer" and "no small set" in run.verdict_sentence
+    assert [(d["kind"], d["state"], d["other"]) for d in run.undetermined] == [("growth", -1, -1)]
+    assert len(run.advice) == 1 and "cells of a grid" in run.advice[0]
+    quarter, half, whole = run.manifest["result"]["growth"]
+    assert quarter < half < whole == run.n_states
+    data.save(tmp_path / "line.npz")
+    found = command("cluster", tmp_path / "line.npz", "-o", tmp_path / "run", "--threads", 1)
+    assert found["verdict"] == run.verdict and found["latent_states"] == run.n_states
+    assert found["undetermined"] == run.undetermined and found["advice"] == run.advice
+
+
+def command(*arguments):
+    """What the command says, with --json."""
+    program = pathlib.Path(os.environ["PSIFOLD_FLAT"]).parents[1] / "psifold"
+    words = [str(program), *map(str, arguments), "--json", "--quiet"]
+    return json.loads(subprocess.check_output(words))
+
+
+def test_the_command_leaves_the_same_bytes(points, quick, tmp_path):
+    points.save(tmp_path / "points.npz")
+    options = [word for name, n in quick.items() for word in (f"--{name.replace('_', '-')}", n)]
+    folder = tmp_path / "theirs"
+    found = command(
+        "cluster", tmp_path / "points.npz", "-o", folder, "--seed", 3, "--threads", 1, *options
+    )
+    run = psifold.cluster(tmp_path / "points.npz", seed=3, threads=1, progress=False, **quick)
+    assert (run.n_states, run.verdict) == (found["latent_states"], found["verdict"])
+    assert set(run.manifest["files"]) >= {"clusters.npy", "representation.safetensors"}
+    for name in run.manifest["files"]:
+        if name != "refinements.jsonl":  # it says how long each took
+            assert (run.folder / name).read_bytes() == (folder / name).read_bytes(), name
+    fresh, labels = psifold.generate("point-column-world", episodes=50, seed=9), tmp_path / "l.npy"
+    fresh.save(tmp_path / "fresh.npz")
+    command("assign", folder, tmp_path / "fresh.npz", "-o", labels, "--threads", 1)
+    found, confidence = run.predict(fresh, return_confidence=True)
+    assert np.array_equal(found, np.load(labels))
+    assert np.array_equal(found == 0, fresh.latent_states == 0) and (found == 0).any()
+    assert (confidence[found == 0] == 1.0).all()
 
 
 def test_a_damaged_run_is_refused(run, tmp_path):
@@ -255,6 +346,8 @@ def test_the_latent_mdp_behaves_like_the_task(run):
     assert returns == [1.0] * 20
     with pytest.raises(psifold.ShapeError, match="distribution"):
         run.to_env(start=[1.0])
+    with pytest.raises(IndexError, match="4 actions"):
+        env.step(4)
 
 
 # ---- scikit-learn -----------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """The listing of the README from an installed wheel, and nothing of this machine's beside it.
 
+usage: python wheel.py README.md [Taxi-v4]
+
 No development package is needed: of all libraries that the process has loaded, only those that
 every Linux has come from outside of the environment. No gnuplot or Graphviz is there, either.
 """
 
 import os
 import pathlib
+import re
 import sys
 
 os.environ["PATH"] = os.path.dirname(sys.executable)
@@ -17,15 +20,19 @@ import numpy as np
 import psifold
 
 assert pathlib.Path(psifold.__file__).is_relative_to(sys.prefix), psifold.__file__
-data = psifold.collect(gym.make("Taxi-v3"), episodes=2000, seed=0)
-run = psifold.cluster(data, seed=0)
+# the first thing that README.md shows, as it stands where there is a Taxi-v3
+fence, listing = re.search(r"^```(\w*)\n(.*?)^```", open(sys.argv[1]).read(), re.M | re.S).groups()
+assert fence == "python" and "Taxi-v3" in listing, listing
+if sys.argv[2:] == ["Taxi-v4"]:
+    listing = listing.replace("Taxi-v3", "Taxi-v4")
+made = {}
+exec(listing, made)
+
+data, run, env = made["data"], made["run"], made["env"]
 page = run._repr_html_()
-print(run.n_states, run.verdict, run.labels, run.advice)
-env = psifold.LatentObservation(gym.make("Taxi-v3"), run)
 labels, confidence = run.predict(data.observations, return_confidence=True)
 graph, matrix, policy = run.model.to_networkx(), run.model.M[0], run.plan(gamma=0.95).policy
 exact = psifold.quotient(env.unwrapped.P)
-
 assert (run.n_states, run.verdict, run.advice) == (401, "certain", [])
 assert env.observation_space == gym.spaces.Discrete(401)
 assert "iframe" in page and "gnuplot" in page

@@ -197,6 +197,26 @@ static void test_check_by_hand(void **state)
     psi_trajectories_free(ctx, data);
 }
 
+// Columns that the caller has put together are no part of anything larger.
+static void test_columns_of_the_caller_s_own(void **state)
+{
+    (void)state;
+    const plan plans[] = {{1, (double[]){1}, (int32_t[]){0}, ZEROS, true, false}};
+    psi_trajectories *data = collect(plans, 1, 1);
+    struct {
+        psi_trajectories columns;
+        uint8_t beyond[8192];
+    } own = {.columns = *data};
+    memset(own.beyond, 0x5a, sizeof own.beyond);
+    psi_summary *all, *same;
+    assert_ok(ctx, psi_trajectories_summary(ctx, data, &all));
+    assert_ok(ctx, psi_trajectories_summary(ctx, &own.columns, &same));
+    assert_int_equal(same->n_problems, all->n_problems);
+    psi_summary_free(ctx, same);
+    psi_summary_free(ctx, all);
+    psi_trajectories_free(ctx, data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +226,7 @@ int main(void)
         TEST(actions_are_held_against_the_data),
         TEST(observations_that_are_not_numbers),
         TEST(check_by_hand),
+        TEST(columns_of_the_caller_s_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
