@@ -24,16 +24,24 @@ void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
         }
         return;
     case PSI_VERDICT_UNDETERMINED:
-        snprintf(text, size,
-                 "undetermined: the data leave open what %.2g %% of the observations are%s",
-                 100.0 * c->doubtful,
-                 c->n_doubts > 0 ? "; see what to collect"
-                 : c->converged  ? ""
-                                 : ", and refinements went in circles");
+        if (c->doubtful > 0.0) {
+            snprintf(text, size,
+                     "undetermined: the data leave open what %.3g %% of the observations are%s",
+                     100.0 * c->doubtful,
+                     c->n_doubts > 0 ? "; see what to collect"
+                     : c->converged  ? ""
+                                     : ", and refinements went in circles");
+        } else {
+            snprintf(text, size, "undetermined: %s",
+                     c->n_doubts > 0 ? "every observation has its latent state, but the data leave "
+                                       "something open; see what to collect"
+                     : c->converged  ? "the data leave something open"
+                                     : "refinements went in circles");
+        }
         return;
     case PSI_VERDICT_NOT_MARKOV:
         snprintf(text, size,
-                 "not Markov: for %.2g %% of the transitions, what came before tells more than the "
+                 "not Markov: for %.3g %% of the transitions, what came before tells more than the "
                  "observation does; --stack %zu may help",
                  100.0 * c->past, c->options.stack + 1);
         return;
