@@ -184,7 +184,7 @@ class Explorer(Browser):
 
     def test_doubts_are_told_at_the_top_and_marked(self):
         self.open("doubtful")
-        self.assertIn("12 % of the observations", self.find("#verdict").text)
+        self.assertIn("12.5 % of the observations", self.find("#verdict").text)
         self.assertEqual(self.find("#advice").text.split("\n"), [
             "Latent states 1 and 2 may be one (1.5 nats apart): collect more of both.",
             "Action 0 was never taken in latent state 3: try it there.",
