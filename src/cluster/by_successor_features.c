@@ -272,7 +272,6 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
     // the time is up: the last refinement that was finished is what there is
     run->result->stopped = cluster_is_late(run, status) && run->state.refinement.n_steps > 0;
     if (!run->result->stopped) TRY(status);
-    status = PSI_OK;
     cluster_set_deadline(run, CLUSTER_NEVER);
     TRY(describe(run));
 done:

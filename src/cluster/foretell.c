@@ -104,7 +104,7 @@ psi_status foretold_new(psi_ctx *ctx, size_t n_transitions, const uint8_t *asked
     TRY(base_alloc(ctx, n_strata, sizeof *first, &first));
     for (size_t s = 0; s < n_strata; s++) {
         number[s] = FORETELL_NONE;
-        first[s] = NAN;
+        first[s] = (double)NAN;
     }
     if (next) TRY(number_kinds(ctx, n_transitions, asked, stratum, next, kind));
     for (size_t t = 0; t < n_transitions; t++) {
@@ -293,7 +293,7 @@ double foretell_by_context(foretold *what, const uint32_t *known, bool odds, dou
     for (size_t i = 0; i < what->n; i++) {
         const size_t s = what->stratum[i], kinds = what->kinds[s];
         const double before = what->seen[s];
-        double x[FORETELL_KINDS], earlier[FORETELL_KINDS];
+        double x[FORETELL_KINDS] = {0.0}, earlier[FORETELL_KINDS];
         memcpy(earlier, what->seen_total + s * FORETELL_KINDS, sizeof earlier);
         see(what, i);
         most = fmax(most, fabs((double)what->value[i]));
@@ -324,7 +324,7 @@ double foretell_by_echo(foretold *what, const uint32_t *episode, double scale, d
         const size_t s = what->stratum[i], kinds = what->kinds[s];
         double *echo = what->learnt + s * FORETELL_KINDS, *n = &what->learnt_visits[s];
         const double before = what->seen[s];
-        double x[FORETELL_KINDS], earlier[FORETELL_KINDS];
+        double x[FORETELL_KINDS] = {0.0}, earlier[FORETELL_KINDS];
         memcpy(earlier, what->seen_total + s * FORETELL_KINDS, sizeof earlier);
         see(what, i);
         most = fmax(most, fabs((double)what->value[i]));

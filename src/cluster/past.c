@@ -108,7 +108,7 @@ static psi_status foretell(asking *run, memory *past, bool rewards, double clear
             weigh(run, nats, moved, clear, suspect, out);
         }
     }
-    for (size_t which = 0; which < 2 * N_ECHOES; which++) {
+    for (size_t which = 0; which < (size_t)2 * N_ECHOES; which++) {
         nats = foretell_by_echo(&what, which % 2 ? past->episode : NULL, ECHOES[which / 2], &moved);
         weigh(run, nats, moved, clear, suspect, out);
     }
@@ -127,7 +127,7 @@ static psi_status ask_all(asking *run, double allowed, cluster_past *out)
     memory past = {0};
     TRY(memory_new(run->ctx, run->problem, &run->classes, run->labels, run->n_latent, run->look,
                    run->n_looks, places, &past));
-    const double ways = (double)(2 * (past.n_numbers + 2 * N_ECHOES) + 3 * past.n_contexts);
+    const double ways = (double)(2 * (past.n_numbers + (size_t)2 * N_ECHOES) + 3 * past.n_contexts);
     const double clear = log(ways / allowed), suspect = log(ways / SUSPECT);
     for (size_t rewards = 0; rewards < 2; rewards++) {
         TRY(foretell(run, &past, rewards == 1, clear, suspect, out));

@@ -79,7 +79,9 @@ psi_status cluster_principal_components(psi_ctx *ctx, const cluster_problem *pro
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
         TRY(base_cancelled(ctx));
         gather(ctx, features, rows, count, z);
-        for (size_t i = 0; i < count * d; i++) z[i] -= mean[i % d];
+        for (size_t i = 0; i < count; i++) {
+            for (size_t k = 0; k < d; k++) z[i * d + k] -= mean[k];
+        }
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)count, (blasint)w,
                     (blasint)d, 1.0f, z, (blasint)d, covariance + (d - w), (blasint)d, 0.0f,
                     made + begin * w, (blasint)w);

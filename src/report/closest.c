@@ -41,14 +41,15 @@ static double total_variation(const psi_mdp *model, size_t x, size_t y)
 static report_neighbour compare(const psi_mdp *model, bool exact, size_t k, size_t other,
                                 double range, double limit)
 {
-    report_neighbour found = {.state = (int32_t)other, .action = -1, .nats = NAN};
+    report_neighbour found = {.state = (int32_t)other, .action = -1, .nats = (double)NAN};
     for (size_t a = 0; a < model->n_actions && found.total <= limit; a++) {
         const size_t x = k * model->n_actions + a, y = other * model->n_actions + a;
         const bool seen = psi_mdp_seen(model, k, a), there = psi_mdp_seen(model, other, a);
         if (exact && seen != there) { // allowed in one only: nothing differs more
             found.total += 1.0;
             if (found.apart < 1.0) {
-                found = (report_neighbour){found.state, (int32_t)a, false, 1.0, found.total, NAN};
+                found = (report_neighbour){found.state, (int32_t)a,  false,
+                                           1.0,         found.total, (double)NAN};
             }
         }
         if (!seen || !there) continue;

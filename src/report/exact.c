@@ -202,9 +202,9 @@ static psi_status tell_levels(psi_ctx *ctx, const psi_model *quotient, psi_run *
         TRY(add_level(ctx, run, cluster, clusters, levels));
         run->steps[run->n_steps++] = (psi_cluster_step){.clusters = clusters,
                                                         .looked_at = run->n_observations,
-                                                        .agreement = NAN,
-                                                        .epsilon = NAN,
-                                                        .seconds = NAN};
+                                                        .agreement = (double)NAN,
+                                                        .epsilon = (double)NAN,
+                                                        .seconds = (double)NAN};
         before = clusters;
     }
     for (size_t b = 0; b < k; b++) cluster[b] = (int32_t)b;
@@ -226,7 +226,7 @@ static psi_status make_run(psi_ctx *ctx, const char *name, const psi_partition *
                      .n_latent = blocks->n_blocks,
                      .options = psi_cluster_defaults(),
                      .gamma = psi_cluster_defaults().gamma,
-                     .accuracy = NAN};
+                     .accuracy = (double)NAN};
     TRY(base_copy_text(ctx, name, &run->folder));
     TRY(base_alloc(ctx, blocks->n_states, sizeof *run->labels, &run->labels));
     memcpy(run->labels, blocks->label, blocks->n_states * sizeof *run->labels);

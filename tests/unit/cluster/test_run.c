@@ -34,11 +34,11 @@ static void assert_same_run(const psi_run *one, const psi_run *other)
                              other->n_actions,  other->n_latent,      other->n_steps,
                              other->n_doubts,   other->n_phases};
     assert_memory_equal(sizes, others, sizeof sizes);
-    const int words[] = {one->threads,   one->has_terminal,      (int)one->approximator,
-                         one->verdict,   one->converged,         one->has_heads,
-                         one->has_trunk, one->matching_condition},
+    const int words[] = {one->threads,      one->has_terminal,      (int)one->approximator,
+                         (int)one->verdict, one->converged,         one->has_heads,
+                         one->has_trunk,    one->matching_condition},
               others_words[] = {other->threads,           other->has_terminal,
-                                (int)other->approximator, other->verdict,
+                                (int)other->approximator, (int)other->verdict,
                                 other->converged,         other->has_heads,
                                 other->has_trunk,         other->matching_condition};
     assert_memory_equal(words, others_words, sizeof words);
