@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/disjoint.h"
 #include "base/progress.h"
 #include "cluster/judging.h"
 #include "cluster/successor.h"
@@ -103,12 +104,6 @@ done:
 
 // ---- one refinement -----------------------------------------------------------------------------
 
-static int32_t root_of(int32_t *to, int32_t i)
-{
-    while (to[i] != i) i = to[i] = to[to[i]];
-    return i;
-}
-
 // What those that lead to an observation of a table may rely on, by leaf: groups that are clearly
 // apart. An observation that fits two groups nearly as well is in neither; where it was seen often,
 // leaving it out would make what leads to it look different from what leads to its like, and its
@@ -129,11 +124,11 @@ static psi_status find_known(refining *run, const psi_grouping *grouping, int32_
     for (size_t v = 0; v < leaves; v++) {
         if (grouping->group[v] < 0 || grouping->next[v] < 0) continue;
         if ((double)grouping->margin[v] >= clear || (double)visits[v] < often) continue;
-        to[root_of(to, grouping->group[v])] = root_of(to, grouping->next[v]);
+        base_unite(to, grouping->group[v], grouping->next[v]);
     }
     for (size_t v = 0; v < leaves; v++) {
         const bool left_out = (double)grouping->margin[v] < clear && (double)visits[v] < often;
-        known[v] = grouping->group[v] < 0 || left_out ? -1 : root_of(to, grouping->group[v]);
+        known[v] = grouping->group[v] < 0 || left_out ? -1 : base_root(to, grouping->group[v]);
     }
 done:
     base_free(run->ctx, to);

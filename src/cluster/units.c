@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/disjoint.h"
 
 #include <math.h>
 
@@ -49,19 +50,6 @@ void units_free(psi_ctx *ctx, units *all)
     base_free(ctx, all->against);
 }
 
-static int32_t root_of(int32_t *to, int32_t i)
-{
-    while (to[i] != i) i = to[i] = to[to[i]];
-    return i;
-}
-
-static void unite(int32_t *to, int32_t a, int32_t b)
-{
-    a = root_of(to, a);
-    b = root_of(to, b);
-    if (a != b) to[base_max((size_t)a, (size_t)b)] = (int32_t)base_min((size_t)a, (size_t)b);
-}
-
 // Branches of the tree whose leaves are all of one group, and have no gap between them.
 static psi_status find_branches(judging *run, int32_t *branch)
 {
@@ -100,7 +88,7 @@ static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
         for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
             if (labels[looks->row[i]] != label + first) continue;
             if (one < 0) one = (int32_t)looks->row[i];
-            unite(to, one, (int32_t)looks->row[i]);
+            base_unite(to, one, (int32_t)looks->row[i]);
         }
     }
     for (size_t i = 0; i < run->problem->n_states; i++) {
@@ -111,7 +99,8 @@ static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
         if (i % 4096 == 0) TRY(base_cancelled(run->ctx));
         const size_t n = cluster_looks_nearest(looks, NULL, row, nearest);
         for (size_t j = 0; j < n; j++) {
-            if (labels[nearest[j]] == labels[row]) unite(to, (int32_t)row, (int32_t)nearest[j]);
+            if (labels[nearest[j]] == labels[row])
+                base_unite(to, (int32_t)row, (int32_t)nearest[j]);
         }
     }
 done:
@@ -131,18 +120,18 @@ static psi_status link_small_units(judging *run, int32_t *to)
     size_t n = 0;
     TRY(base_alloc_zero(run->ctx, problem->n_rows, sizeof *size, &size));
     for (size_t i = 0; i < problem->n_states; i++) {
-        size[root_of(to, (int32_t)problem->states[i])]++;
+        size[base_root(to, (int32_t)problem->states[i])]++;
     }
     for (size_t i = 0; i < problem->n_states && n < MOST_ROWS; i++) {
         const uint64_t row = problem->states[i];
-        if (labels[row] >= 0 && size[root_of(to, (int32_t)row)] < UNITS_FEW) small[n++] = row;
+        if (labels[row] >= 0 && size[base_root(to, (int32_t)row)] < UNITS_FEW) small[n++] = row;
     }
     for (size_t i = 0; n < MOST_ROWS && i < n; i++) {
         TRY(base_cancelled(run->ctx));
         const size_t found = cluster_looks_nearest_of_all(run->looks, small[i], nearest);
         for (size_t j = 0; j < found; j++) {
             if (labels[nearest[j]] != labels[small[i]]) continue;
-            unite(to, (int32_t)small[i], (int32_t)nearest[j]);
+            base_unite(to, (int32_t)small[i], (int32_t)nearest[j]);
         }
     }
 done:
@@ -193,7 +182,7 @@ psi_status units_new(judging *run, units *out)
         const uint64_t row = problem->states[i];
         const int32_t leaf = looks->leaf[row];
         // a unit is named by its first row; of a table, by the leaf
-        int32_t *name = looks->forest.looks ? &out->of[root_of(to, (int32_t)row)] : &branch[leaf];
+        int32_t *name = looks->forest.looks ? &out->of[base_root(to, (int32_t)row)] : &branch[leaf];
         if (*name < 0) {
             const int32_t label = run->result->labels[row];
             out->group[out->n] = label < 0 ? -1 : label - first;

@@ -3,6 +3,7 @@
 // mixtures of others, and learns how random the world is.
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/disjoint.h"
 #include "evidence/blend.h"
 #include "evidence/check.h"
 #include "evidence/groups.h"
@@ -344,12 +345,6 @@ static bool label_nodes(search *run, int32_t *before)
 
 // ---- the result ---------------------------------------------------------------------------------
 
-static int32_t root_of(int32_t *to, int32_t i)
-{
-    while (to[i] != i) i = to[i] = to[to[i]];
-    return i;
-}
-
 // The two groups that are kept apart by least, and which are not clearly apart: linked (groups->n).
 static psi_status find_weakest(search *run, double clear, int32_t *linked, psi_grouping *out)
 {
@@ -364,14 +359,14 @@ static psi_status find_weakest(search *run, double clear, int32_t *linked, psi_g
             if (groups->cells[h] == 0) continue;
             const double limit = fmax(out->weakest, clear);
             const double apart = -evidence_pair(groups, &index, g, h, -limit);
-            if (apart < clear) linked[root_of(linked, (int32_t)h)] = root_of(linked, (int32_t)g);
+            if (apart < clear) base_unite(linked, (int32_t)g, (int32_t)h);
             if (apart >= out->weakest) continue;
             out->weakest = apart;
             out->weakest_pair[0] = g;
             out->weakest_pair[1] = h;
         }
     }
-    for (size_t g = 0; g < groups->n; g++) linked[g] = root_of(linked, (int32_t)g);
+    for (size_t g = 0; g < groups->n; g++) linked[g] = base_root(linked, (int32_t)g);
 done:
     evidence_index_free(run->ctx, &index);
     return status;
