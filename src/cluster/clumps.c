@@ -7,8 +7,9 @@
 
 #include <math.h>
 
-enum { FEWEST = 3, MOST_CLUMPS = 64 }; // rows of a clump; clumps that are compared with all rows
-enum { NEIGHBOURS = 64 };              // rows of a branch in which clumps are looked for
+// Rows of a clump; clumps that are compared with all rows, further ones with those of their branch.
+enum { FEWEST = 3, MOST_CLUMPS = 64 };
+enum { NEIGHBOURS = 64 }; // rows of a branch in which clumps are looked for
 
 // The single-linkage clusters of a branch: what is within ever larger distances of each other.
 typedef struct linkage {
@@ -150,9 +151,8 @@ static psi_status ask(clumps *all, const clump *of, double gap)
     const int32_t label = label_of(all, of), first = run->result->has_terminal ? 1 : 0;
     bool shown = true;
     if (label < first || nats_of_gap(of->m, of->extent, gap) < all->safe) return PSI_OK;
-    if (all->asked++ >= MOST_CLUMPS) return PSI_OK;
     TRY(base_cancelled(run->ctx));
-    gap = gap_around(run->problem, all->looks, of);
+    if (all->asked++ < MOST_CLUMPS) gap = gap_around(run->problem, all->looks, of);
     if (nats_of_gap(of->m, of->extent, gap) < all->safe) goto done;
     for (size_t a = 0; a < data->n_actions; a++) {
         uint64_t n = 0;
