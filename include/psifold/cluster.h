@@ -193,7 +193,7 @@ PSI_API const char *psi_doubt_name(psi_doubt_kind kind);
 typedef struct psi_doubt {
     psi_doubt_kind kind;
     int32_t state, other;
-    double nats;     // of evidence, for pairs
+    double nats;     // of evidence, for pairs; 0: not clear when they were first told apart
     uint64_t visits; // transitions behind it
 } psi_doubt;
 

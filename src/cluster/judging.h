@@ -28,9 +28,9 @@ double judging_safe(double n);
 // Adds one thing that is left open, once; beyond the first 64 nothing is added.
 psi_status judging_doubt(judging *run, psi_doubt what);
 
-// Actions that were never taken in a latent state, or anywhere, each as a doubt. several
-// (n_groups): of which latent states it matters, because they are of several observations; NULL: of
-// all.
+// Actions that were never taken in a latent state, though elsewhere, each as a doubt; and those
+// that were never taken at all, if that matters. several (n_groups): latent states of several
+// observations, which such an action might tell apart; NULL: any may be.
 psi_status judging_ask_for_actions(judging *run, const uint8_t *several);
 
 // Rows whose looks were seen too rarely to show that they follow another law than their latent

@@ -10,7 +10,7 @@
 
 // The smallest difference that `certain` vouches for: in the probability of anything that may
 // follow, and in the mean of rewards that are numbers, in their standard deviations.
-static const double RESOLUTION = 0.05;
+static const double DIFFERENCE = 0.05;
 
 // Standard errors that a difference may seem smaller than it is, in one of a hundred cases.
 static const double BAD_LUCK = 2.3263478740408408;
@@ -40,11 +40,11 @@ typedef struct chance {
 
 static double largest_variance(const double *counts, uint32_t begin, uint32_t end)
 {
-    double total = 0.0, most = RESOLUTION * (1.0 - RESOLUTION); // of what was never seen
+    double total = 0.0, most = DIFFERENCE * (1.0 - DIFFERENCE); // of what was never seen
     for (uint32_t o = begin; o < end; o++) total += counts[o];
     for (uint32_t o = begin; total > 0.0 && o < end; o++) {
         const double p = counts[o] / total;
-        const double near = p < 0.5 ? fmin(p + RESOLUTION, 0.5) : fmax(p - RESOLUTION, 0.5);
+        const double near = p < 0.5 ? fmin(p + DIFFERENCE, 0.5) : fmax(p - DIFFERENCE, 0.5);
         most = fmax(most, near * (1.0 - near));
     }
     return most;
@@ -100,10 +100,10 @@ done:
 static bool shows(const chance *of, double all_rewards, double n, double m)
 {
     for (size_t i = 0; i < 2; i++) {
-        if (of->law[i] > 0.0 && !is_noticed(RESOLUTION / sqrt(of->law[i]), n, m)) return false;
+        if (of->law[i] > 0.0 && !is_noticed(DIFFERENCE / sqrt(of->law[i]), n, m)) return false;
     }
     if (of->rewards <= 0.0) return n > 0.0;
-    return is_noticed(RESOLUTION * sqrt(all_rewards / of->rewards), n, m);
+    return is_noticed(DIFFERENCE * sqrt(all_rewards / of->rewards), n, m);
 }
 
 // Whether every action was taken often enough in a unit to show that it is not one of the others of

@@ -63,9 +63,8 @@ psi_status judging_ask_for_actions(judging *run, const uint8_t *several)
     const size_t first = run->result->has_terminal ? 1 : 0;
     bool any = !several;
     for (size_t k = first; k < run->result->n_latent; k++) {
-        const bool asked = !several || several[k - first];
-        any |= asked;
-        for (size_t a = 0; asked && a < actions; a++) {
+        any |= several && several[k - first];
+        for (size_t a = 0; a < actions; a++) {
             if (!run->taken[a] || run->visits[k * actions + a] > 0) continue;
             TRY(judging_doubt(
                 run,
@@ -164,11 +163,9 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                                       .nats = result->margin}));
     }
     if (found->unclear && result->margin >= apart) {
-        result->margin = apart; // that much would have been enough, at most
         TRY(judging_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
                                             .state = found->unclear_pair[0],
-                                            .other = found->unclear_pair[1],
-                                            .nats = result->margin}));
+                                            .other = found->unclear_pair[1]}));
     }
     TRY(judging_ask_for_visits(&run, &rare));
     if (looks->forest.looks) TRY(judging_ask_seldom(&run, looks->n_leaves));

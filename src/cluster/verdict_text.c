@@ -68,6 +68,13 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
     }
     switch (doubt->kind) {
     case PSI_DOUBT_PAIR:
+        if (doubt->nats == 0.0) {
+            snprintf(text, size,
+                     "latent states %d and %d were not clearly apart when they were first told "
+                     "apart: collect more of both",
+                     doubt->state, doubt->other);
+            return;
+        }
         snprintf(text, size,
                  "latent states %d and %d are only %.1f nats apart: collect more of both",
                  doubt->state, doubt->other, doubt->nats);

@@ -70,7 +70,12 @@ static void put_particular(report_text *html, const psi_doubt *doubt)
         put_link(html, doubt->state);
         report_put(html, " and ");
         put_link(html, doubt->other);
-        report_putf(html, " may be one (%.3g nats apart): collect more of both.", doubt->nats);
+        if (doubt->nats == 0.0) {
+            report_put(html, " were not clearly apart when they were first told apart");
+        } else {
+            report_putf(html, " may be one (%.3g nats apart)", doubt->nats);
+        }
+        report_put(html, ": collect more of both.");
         break;
     case PSI_DOUBT_UNTRIED:
         report_putf(html, "Action %d was never taken in latent state ", doubt->other);

@@ -14,14 +14,23 @@ typedef struct world {
     size_t episodes;
 } world;
 
+static psi_run *fold_collected(psi_ctx *ctx, psi_collector *collector)
+{
+    const psi_cluster_options options = psi_cluster_defaults();
+    psi_trajectories *data;
+    psi_run *found;
+    assert_ok(ctx, psi_collector_finish(collector, &data));
+    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
+    psi_trajectories_free(ctx, data);
+    return found;
+}
+
 static psi_run *fold(psi_ctx *ctx, const world *of, uint64_t seed)
 {
     enum { LENGTH = 50 };
     const psi_episode_spec spec = {
         .observation_dtype = PSI_INT64, .n_actions = 2, .observation_high = 3};
     psi_collector *collector;
-    psi_trajectories *data;
-    psi_run *found;
     base_random random = base_random_stream(seed, 0x6d6572, 0);
     assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
     for (size_t e = 0; e < of->episodes; e++) {
@@ -49,11 +58,7 @@ static psi_run *fold(psi_ctx *ctx, const world *of, uint64_t seed)
                                      .truncated = true};
         assert_ok(ctx, psi_collector_add(collector, &episode));
     }
-    assert_ok(ctx, psi_collector_finish(collector, &data));
-    const psi_cluster_options options = psi_cluster_defaults();
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    psi_trajectories_free(ctx, data);
-    return found;
+    return fold_collected(ctx, collector);
 }
 
 static bool doubts(const psi_run *run, psi_doubt_kind kind)
@@ -151,8 +156,6 @@ static psi_run *fold_vectors(psi_ctx *ctx, size_t strangers)
                                    .observation_shape = {.rank = 1, .dim = {2}},
                                    .n_actions = 2};
     psi_collector *collector;
-    psi_trajectories *data;
-    psi_run *found;
     base_random random = base_random_stream(7, 0x636c756d, 0);
     assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
     for (size_t e = 0; e < EPISODES; e++) {
@@ -175,11 +178,7 @@ static psi_run *fold_vectors(psi_ctx *ctx, size_t strangers)
                                      .truncated = true};
         assert_ok(ctx, psi_collector_add(collector, &episode));
     }
-    assert_ok(ctx, psi_collector_finish(collector, &data));
-    const psi_cluster_options options = psi_cluster_defaults();
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    psi_trajectories_free(ctx, data);
-    return found;
+    return fold_collected(ctx, collector);
 }
 
 // Fewer than six could be the tail of a heavy distribution.
