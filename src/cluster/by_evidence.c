@@ -379,14 +379,17 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
 {
     psi_status status = PSI_OK;
     const size_t n = run->problem->n_rows;
+    int32_t *all = NULL;
     TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **index, index));
     TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **likelihood, likelihood));
+    TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *all, &all));
+    cluster_looks_agree(run->looks, run->found->labels, all);
     for (size_t row = 0; row < n; row++) {
         int32_t *label = *index + row * LOOKS_LABELS;
         float *share = *likelihood + row * LOOKS_LABELS;
         size_t votes = 0;
         if (run->looks->leaf[row] >= 0) {
-            votes = cluster_looks_vote(run->looks, run->found->labels, row, label, share);
+            votes = cluster_looks_vote(run->looks, run->found->labels, all, row, label, share);
         } else if (run->found->labels[row] >= 0) {
             label[votes] = run->found->labels[row];
             share[votes++] = 1.0f;
@@ -400,6 +403,7 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
                            .absent = UNLIKE,
                            .every_row = true};
 done:
+    base_free(run->ctx, all);
     return status;
 }
 
@@ -446,20 +450,51 @@ static psi_status label_mixed_cells(refining *run)
 {
     psi_status status = PSI_OK;
     by_evidence *found = run->found;
-    size_t changed;
-    uint64_t before = 0, now;
+    const size_t n = run->problem->n_rows;
+    size_t changed, n_before = 0;
+    int32_t *before = NULL, *parent = NULL;
     const bool settled = found->converged; // else cells are too mixed to be made clear
+    TRY(base_alloc(run->ctx, n, sizeof *before, &before));
     for (found->turns = 0; settled && found->turns < MOST_TURNS; found->turns++) {
+        double agreement;
         TRY(smooth(run, 0.9, &changed));
-        TRY(digest(run, &now));
-        if (now == before) break;
-        before = now;
+        base_free(run->ctx, parent);
+        TRY(base_alloc(run->ctx, found->n_latent + 2, sizeof *parent, &parent));
+        if (n_before == found->n_latent) {
+            TRY(cluster_compare(run->ctx, n, before, n_before, found->labels, found->n_latent,
+                                &agreement, parent));
+            if (agreement > 1.0 - SETTLED) break;
+        }
+        memcpy(before, found->labels, n * sizeof *before);
+        n_before = found->n_latent;
         TRY(refine(run));
     }
     // what neighbours have become says more than what their cells were
-    for (size_t i = 0, all = 1; i < MOST_TURNS && all > 0; i++) TRY(smooth(run, 0.0, &all));
+    const size_t few = (size_t)(SETTLED * (double)run->problem->n_states);
+    changed = few + 1;
+    for (size_t i = 0; i < MOST_TURNS && changed > few; i++) TRY(smooth(run, 0.0, &changed));
 done:
+    base_free(run->ctx, parent);
+    base_free(run->ctx, before);
     return status;
+}
+
+// c_0: terminal or not; or what is given.
+static void begin_with(refining *run)
+{
+    const cluster_problem *problem = run->problem;
+    by_evidence *found = run->found;
+    const int32_t *start = run->options->start;
+    found->n_latent = start ? run->options->n_start : problem->has_terminal ? 2 : 1;
+    for (size_t i = 0; i < problem->n_rows; i++) {
+        const int32_t rest = run->looks->leaf[i] >= 0 ? (int32_t)found->n_latent - 1 : -1;
+        found->labels[i] = start ? start[i] : rest;
+        found->confidence[i] = 1.0f;
+    }
+    for (size_t e = 0; e < problem->data->n_episodes; e++) {
+        const uint64_t last = problem->data->episode_offsets[e + 1] + e;
+        if (problem->data->terminated[e]) found->labels[last] = 0;
+    }
 }
 
 psi_status cluster_refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
@@ -474,21 +509,14 @@ psi_status cluster_refine_by_evidence(psi_ctx *ctx, const cluster_problem *probl
                     .rewards = rewards,
                     .options = options,
                     .found = out};
-    *out = (by_evidence){.n_latent = problem->has_terminal ? 2 : 1};
+    *out = (by_evidence){0};
     TRY(base_alloc(ctx, n, sizeof *out->labels, &out->labels));
     TRY(base_alloc(ctx, n, sizeof *out->confidence, &out->confidence));
     TRY(base_alloc(ctx, n, sizeof *run.known, &run.known));
     TRY(base_alloc(ctx, 2 * transitions, sizeof *run.node, &run.node));
     TRY(base_alloc(ctx, 2 * transitions, sizeof *run.outcome, &run.outcome));
     TRY(base_alloc(ctx, 2 * problem->data->n_actions + 1, sizeof *run.first, &run.first));
-    for (size_t i = 0; i < n; i++) { // c_0
-        out->labels[i] = looks->leaf[i] >= 0 ? (int32_t)out->n_latent - 1 : -1;
-        out->confidence[i] = 1.0f;
-    }
-    for (size_t e = 0; e < problem->data->n_episodes; e++) {
-        const uint64_t last = problem->data->episode_offsets[e + 1] + e;
-        if (problem->data->terminated[e]) out->labels[last] = 0;
-    }
+    begin_with(&run);
     memcpy(run.known, out->labels, n * sizeof *run.known);
     status = looks->forest.looks ? refine_until_nothing_changes(&run) : refine_with_caution(&run);
     if (status == PSI_OK && looks->forest.looks && options->smooth && out->n_latent > 1) {

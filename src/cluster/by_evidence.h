@@ -28,6 +28,8 @@ void cluster_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards);
 
 typedef struct by_evidence_options {
     size_t max_refinements, max_latent_states;
+    const int32_t *start; // (n_rows) labels of n_start latent states to begin with; NULL: c_0
+    size_t n_start;
     bool smooth; // label observations of mixed cells by their trajectories
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
                         size_t n_observations, const int32_t *labels);

@@ -123,15 +123,50 @@ static by_evidence_options how_to_refine(clustering_run *run)
 }
 
 // Refinements by these rewards, as far as there is time.
-static psi_status refine_by(clustering_run *run)
+static psi_status refine_by(clustering_run *run, const by_evidence_options *how)
 {
     psi_status status = PSI_OK;
-    const by_evidence_options how = how_to_refine(run);
-    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
+    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, how,
                                    &run->found));
     TRY(cluster_add_steps(run));
     if (run->found.stopped) TRY(base_cancelled(run->ctx)); // nothing is asked of what is not done
 done:
+    return status;
+}
+
+// Rewards by their values, or by their means.
+static psi_status find_rewards(clustering_run *run, bool means)
+{
+    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
+    return means ? cluster_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes)
+                 : cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
+}
+
+// Large cells first; then smaller ones where latent states meet.
+static psi_status refine_cells(clustering_run *run, bool means)
+{
+    psi_status status = PSI_OK;
+    by_evidence_options how = how_to_refine(run);
+    by_evidence large = {0};
+    const bool sampled = cluster_looks_are_sampled(&run->problem, &run->looks);
+    how.smooth = how.smooth && !sampled;
+    TRY(find_rewards(run, means));
+    TRY(refine_by(run, &how));
+    if (!sampled) goto done;
+    TRY(cluster_looks_deepen(run->ctx, &run->problem, run->found.grouping->group, &run->looks));
+    TRY(find_rewards(run, means));
+    large = run->found; // the answer, until there is another one
+    run->found = (by_evidence){0};
+    how = how_to_refine(run);
+    how.start = large.labels;
+    how.n_start = large.n_latent;
+    status = refine_by(run, &how);
+    if (!run->found.labels) {
+        run->found = large;
+        large = (by_evidence){0};
+    }
+done:
+    cluster_by_evidence_free(run->ctx, &large);
     return status;
 }
 
@@ -141,17 +176,14 @@ static psi_status refine_looks(clustering_run *run)
     psi_status status = PSI_OK;
     double margin;
     int32_t pair[2];
-    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
-    TRY(refine_by(run));
+    TRY(refine_cells(run, false));
     if (run->outcomes.n < 3 || !run->looks.forest.looks) goto done;
     TRY(cluster_ask_pairs_by_means(run->ctx, &run->problem, run->found.labels, run->found.n_latent,
                                    &margin, pair));
     if (margin >= 0.0) goto done;
     by_evidence by_values = run->found; // the answer, until there is another one
     run->found = (by_evidence){0};
-    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
-    status = cluster_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
-    if (status == PSI_OK) status = refine_by(run);
+    status = refine_cells(run, true);
     if (!run->found.labels) {
         run->found = by_values;
         by_values = (by_evidence){0};

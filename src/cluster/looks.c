@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "base/random.h"
 #include "cluster/distinct.h"
 
 #include <math.h>
@@ -10,7 +11,10 @@
 
 // Observations of a cell. A cell has to be small beside what a latent state looks like, and is
 // never asked alone: its neighbours in the tree speak with it (4 and 16 give the same partitions).
-enum { CELL = 8, MOST_CELLS = 1 << 15 };
+// Beyond MOST_GROWN observations the tree grows from so many of them, and the others fall into its
+// cells: what a cell looks like is known long before.
+enum { CELL = 8, MOST_GROWN = 1 << 18 };
+enum { LOOKS_STREAM = 0x6c6f6f6b };
 
 // The rows that are states: not terminal, and seen.
 static psi_status list_leaves(psi_ctx *ctx, const cluster_problem *problem, cluster_looks *out)
@@ -90,6 +94,8 @@ typedef struct growing {
     uint8_t *side;        // (n)
     double *mean, *sum;   // (width)
     float *direction;     // (width)
+    base_progress progress;
+    size_t placed; // rows that are in their cells
 } growing;
 
 void cluster_looks_standardise(const cluster_problem *problem, size_t width, float *vectors)
@@ -237,64 +243,217 @@ static float gap_between(const growing *grow, size_t begin, size_t middle, size_
     return (float)((mean[1] - mean[0]) / fmax(deviation[0] + deviation[1], 1e-30));
 }
 
+// One state at random of each of n parts of equal size: what repeats at a stride is not missed.
+static void sample_states(const cluster_problem *problem, size_t n, uint64_t *row)
+{
+    base_random random = base_random_stream(0, LOOKS_STREAM, 0);
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = problem->n_states * i / n, end = problem->n_states * (i + 1) / n;
+        row[i] = problem->states[begin + base_random_below(&random, (uint32_t)(end - begin))];
+    }
+}
+
+// All states into the cells of a tree that has grown from some of them.
+static psi_status place_states(psi_ctx *ctx, const cluster_problem *problem, cluster_looks *looks)
+{
+    psi_status status = PSI_OK;
+    const size_t n = problem->n_states, width = looks->width;
+    uint64_t *begin = looks->begin, *end = looks->end;
+    base_free(ctx, looks->row);
+    looks->row = NULL;
+    TRY(base_alloc(ctx, n, sizeof *looks->row, &looks->row));
+    for (size_t v = 0; v < looks->forest.n_nodes; v++) end[v] = 0; // how many are below it, first
+    for (size_t i = 0; i < n; i++) {
+        const float *x = looks->vectors + problem->states[i] * width;
+        int32_t v = 0;
+        for (end[0]++; looks->left[v] >= 0; end[v]++) {
+            const float *plane = looks->plane + (size_t)v * (width + 1);
+            float along = plane[width];
+            for (size_t w = 0; w < width; w++) along += x[w] * plane[w];
+            v = along > 0.0f ? looks->right[v] : looks->left[v];
+        }
+        looks->leaf[problem->states[i]] = v;
+    }
+    begin[0] = 0;
+    for (size_t v = 0; v < looks->forest.n_nodes; v++) { // children come after their parents
+        if (looks->left[v] < 0) continue;
+        begin[looks->left[v]] = begin[v];
+        begin[looks->right[v]] = begin[v] + end[looks->left[v]];
+    }
+    for (size_t v = 0; v < looks->forest.n_nodes; v++) {
+        end[v] = looks->left[v] < 0 ? begin[v] : begin[v] + end[v];
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t row = problem->states[i];
+        looks->row[end[looks->leaf[row]]++] = row;
+    }
+done:
+    return status;
+}
+
+static psi_status growing_new(psi_ctx *ctx, size_t n, cluster_looks *looks, growing *out)
+{
+    psi_status status = PSI_OK;
+    const size_t width = looks->width;
+    *out = (growing){.ctx = ctx, .width = width, .vectors = looks->vectors};
+    TRY(base_alloc(ctx, n, sizeof *out->other, &out->other));
+    TRY(base_alloc(ctx, n, sizeof *out->side, &out->side));
+    TRY(base_alloc(ctx, width, sizeof *out->mean, &out->mean));
+    TRY(base_alloc(ctx, width, sizeof *out->sum, &out->sum));
+    TRY(base_alloc(ctx, width, sizeof *out->direction, &out->direction));
+    out->row = looks->row;
+    out->progress = base_progress_start(ctx, "comparing looks", n);
+done:
+    return status;
+}
+
+static void growing_free(growing *grow)
+{
+    base_free(grow->ctx, grow->direction);
+    base_free(grow->ctx, grow->sum);
+    base_free(grow->ctx, grow->mean);
+    base_free(grow->ctx, grow->side);
+    base_free(grow->ctx, grow->other);
+}
+
+// Room for so many nodes in all.
+static psi_status nodes_resize(psi_ctx *ctx, size_t room, cluster_looks *looks)
+{
+    psi_status status = PSI_OK;
+    TRY(base_resize(ctx, room, sizeof *looks->left, &looks->left));
+    TRY(base_resize(ctx, room, sizeof *looks->right, &looks->right));
+    TRY(base_resize(ctx, room, sizeof *looks->parent, &looks->parent));
+    TRY(base_resize(ctx, room, sizeof *looks->begin, &looks->begin));
+    TRY(base_resize(ctx, room, sizeof *looks->end, &looks->end));
+    TRY(base_resize(ctx, room, sizeof *looks->gap, &looks->gap));
+    TRY(base_resize(ctx, room, (looks->width + 1) * sizeof *looks->plane, &looks->plane));
+    looks->forest.left = looks->left;
+    looks->forest.right = looks->right;
+done:
+    return status;
+}
+
+static void add_node(cluster_looks *looks, int32_t parent, uint64_t begin, uint64_t end)
+{
+    const size_t v = looks->forest.n_nodes++;
+    looks->left[v] = looks->right[v] = -1;
+    looks->parent[v] = parent;
+    looks->begin[v] = begin;
+    looks->end[v] = end;
+    looks->gap[v] = 0.0f;
+}
+
+// Halves a leaf, and its halves again, down to cells; nodes that are added come last.
+static psi_status grow_below(growing *grow, size_t leaf, size_t room, cluster_looks *looks)
+{
+    psi_status status = PSI_OK;
+    const size_t before = looks->forest.n_nodes;
+    for (size_t v = leaf; v < looks->forest.n_nodes; v = v == leaf ? before : v + 1) {
+        const uint64_t begin = looks->begin[v], end = looks->end[v];
+        float *plane = looks->plane + v * (looks->width + 1);
+        size_t middle;
+        TRY(base_progress_at(&grow->progress, grow->placed));
+        if (looks->forest.n_nodes + 2 <= room && end - begin > CELL &&
+            halve(grow, begin, end, plane, &middle)) {
+            looks->gap[v] = gap_between(grow, begin, middle, end, plane);
+            looks->left[v] = (int32_t)looks->forest.n_nodes;
+            looks->right[v] = (int32_t)looks->forest.n_nodes + 1;
+            add_node(looks, (int32_t)v, begin, middle);
+            add_node(looks, (int32_t)v, middle, end);
+            continue;
+        }
+        grow->placed += end - begin;
+        for (uint64_t i = begin; i < end; i++) looks->leaf[grow->row[i]] = (int32_t)v;
+    }
+done:
+    return status;
+}
+
+// When the tree has grown.
+static void end_growing(growing *grow, cluster_looks *looks)
+{
+    looks->n_leaves = 0;
+    for (size_t v = 0; v < looks->forest.n_nodes; v++) looks->n_leaves += looks->left[v] < 0;
+    base_progress_end(&grow->progress, grow->placed);
+}
+
 psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
                               float *vectors, cluster_looks *out)
 {
     psi_status status = PSI_OK;
-    const size_t n = problem->n_states, cell = base_max(CELL, n / MOST_CELLS);
-    growing grow = {.ctx = ctx, .width = width, .vectors = vectors};
-    size_t nodes = 1, room = base_max(4 * (n / cell) + 64, 64);
-    *out = (cluster_looks){.width = width, .vectors = vectors};
+    const size_t n = base_min(problem->n_states, MOST_GROWN);
+    const size_t room = base_max(4 * (n / CELL) + 64, 64);
+    growing grow = {0};
+    *out = (cluster_looks){.width = width, .vectors = vectors, .forest = {.looks = true}};
     TRY(list_leaves(ctx, problem, out));
-    TRY(nodes_new(ctx, room, true, out));
-    TRY(base_alloc(ctx, room, sizeof *out->begin, &out->begin));
-    TRY(base_alloc(ctx, room, sizeof *out->end, &out->end));
-    TRY(base_alloc_zero(ctx, room, sizeof *out->gap, &out->gap));
-    TRY(base_alloc(ctx, room, (width + 1) * sizeof *out->plane, &out->plane));
-    TRY(base_alloc(ctx, n, sizeof *grow.row, &grow.row));
-    TRY(base_alloc(ctx, n, sizeof *grow.other, &grow.other));
-    TRY(base_alloc(ctx, n, sizeof *grow.side, &grow.side));
-    TRY(base_alloc(ctx, width, sizeof *grow.mean, &grow.mean));
-    TRY(base_alloc(ctx, width, sizeof *grow.sum, &grow.sum));
-    TRY(base_alloc(ctx, width, sizeof *grow.direction, &grow.direction));
-    memcpy(grow.row, problem->states, n * sizeof *grow.row);
-    uint64_t *begin = out->begin, *end = out->end;
-    begin[0] = 0;
-    end[0] = n;
-    base_progress progress = base_progress_start(ctx, "comparing looks", n);
-    for (size_t v = 0, placed = 0; v < nodes; v++) {
-        size_t middle;
-        float *plane = out->plane + v * (width + 1);
-        TRY(base_progress_at(&progress, placed));
-        if (nodes + 2 <= room && end[v] - begin[v] > cell &&
-            halve(&grow, begin[v], end[v], plane, &middle)) {
-            out->gap[v] = gap_between(&grow, begin[v], middle, end[v], plane);
-            out->left[v] = (int32_t)nodes;
-            out->right[v] = (int32_t)nodes + 1;
-            out->parent[nodes] = out->parent[nodes + 1] = (int32_t)v;
-            begin[nodes] = begin[v];
-            end[nodes++] = middle;
-            begin[nodes] = middle;
-            end[nodes++] = end[v];
-            continue;
-        }
-        out->n_leaves++;
-        placed += end[v] - begin[v];
-        for (size_t i = begin[v]; i < end[v]; i++) out->leaf[grow.row[i]] = (int32_t)v;
-    }
-    base_progress_end(&progress, n);
-    out->forest.n_nodes = nodes;
-    out->row = grow.row;
-    grow.row = NULL;
+    TRY(nodes_resize(ctx, room, out));
+    TRY(base_alloc(ctx, n, sizeof *out->row, &out->row));
+    sample_states(problem, n, out->row);
+    TRY(growing_new(ctx, n, out, &grow));
+    add_node(out, -1, 0, n);
+    TRY(grow_below(&grow, 0, room, out));
+    end_growing(&grow, out);
+    if (n < problem->n_states) TRY(place_states(ctx, problem, out));
 done:
-    base_free(ctx, grow.direction);
-    base_free(ctx, grow.sum);
-    base_free(ctx, grow.mean);
-    base_free(ctx, grow.side);
-    base_free(ctx, grow.other);
-    base_free(ctx, grow.row);
+    growing_free(&grow);
     if (status != PSI_OK) cluster_looks_free(ctx, out);
     return status;
+}
+
+// Leaves at borders: in no group, or with leaves of another group below their grandparent. Returns
+// how many rows they have.
+static psi_status find_borders(psi_ctx *ctx, const cluster_looks *looks, const int32_t *group,
+                               uint8_t *at_border, size_t *rows)
+{
+    psi_status status = PSI_OK;
+    enum { MIXED = -1 };
+    int32_t *below = NULL; // the group of all leaves below a node
+    TRY(base_alloc(ctx, looks->forest.n_nodes, sizeof *below, &below));
+    for (size_t v = looks->forest.n_nodes; v-- > 0;) {
+        if (looks->left[v] < 0)
+            below[v] = group[v] < 0 ? MIXED : group[v];
+        else
+            below[v] =
+                below[looks->left[v]] == below[looks->right[v]] ? below[looks->left[v]] : MIXED;
+    }
+    *rows = 0;
+    for (size_t v = 0; v < looks->forest.n_nodes; v++) {
+        int32_t up = (int32_t)v;
+        for (int i = 0; i < 2 && looks->parent[up] >= 0; i++) up = looks->parent[up];
+        at_border[v] = looks->left[v] < 0 && below[up] == MIXED;
+        if (at_border[v]) *rows += looks->end[v] - looks->begin[v];
+    }
+done:
+    base_free(ctx, below);
+    return status;
+}
+
+psi_status cluster_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
+                                cluster_looks *looks)
+{
+    psi_status status = PSI_OK;
+    const size_t before = looks->forest.n_nodes;
+    size_t rows, room;
+    uint8_t *at_border = NULL;
+    growing grow = {0};
+    TRY(base_alloc(ctx, before, sizeof *at_border, &at_border));
+    TRY(find_borders(ctx, looks, group, at_border, &rows));
+    room = before + 4 * (base_min(rows, MOST_GROWN) / CELL) + 64;
+    TRY(nodes_resize(ctx, room, looks));
+    TRY(growing_new(ctx, problem->n_states, looks, &grow));
+    for (size_t v = 0; v < before; v++) {
+        if (at_border[v]) TRY(grow_below(&grow, v, room, looks));
+    }
+    end_growing(&grow, looks);
+done:
+    growing_free(&grow);
+    base_free(ctx, at_border);
+    return status;
+}
+
+bool cluster_looks_are_sampled(const cluster_problem *problem, const cluster_looks *looks)
+{
+    return looks->plane && problem->n_states > MOST_GROWN;
 }
 
 psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
@@ -402,17 +561,26 @@ size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
     return found.n;
 }
 
-size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
-                          int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS])
+void cluster_looks_agree(const cluster_looks *looks, const int32_t *labels, int32_t *all)
 {
-    const int32_t v = branch_of(looks, row);
+    for (size_t v = looks->forest.n_nodes; v-- > 0;) {
+        if (looks->left[v] >= 0) {
+            all[v] = all[looks->left[v]] == all[looks->right[v]] ? all[looks->left[v]] : -1;
+            continue;
+        }
+        all[v] = labels[looks->row[looks->begin[v]]];
+        for (uint64_t i = looks->begin[v]; all[v] >= 0 && i < looks->end[v]; i++) {
+            if (labels[looks->row[i]] != all[v]) all[v] = -1;
+        }
+    }
+}
+
+size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, const int32_t *all,
+                          uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS])
+{
     uint64_t nearest[LOOKS_NEAREST];
     size_t n = 0;
-    bool agree = labels[row] >= 0;
-    for (uint64_t i = looks->begin[v]; agree && i < looks->end[v]; i++) {
-        agree = labels[looks->row[i]] == labels[row];
-    }
-    if (agree) {
+    if (all[branch_of(looks, row)] >= 0) {
         label[0] = labels[row];
         share[0] = 1.0f;
         return 1;

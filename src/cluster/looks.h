@@ -38,19 +38,30 @@ void cluster_looks_standardise(const cluster_problem *problem, size_t width, flo
 psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
                               float *vectors, cluster_looks *out);
 
+// Whether the tree has grown from a part of the observations, so that its cells are larger than
+// they need to be.
+bool cluster_looks_are_sampled(const cluster_problem *problem, const cluster_looks *looks);
+
+// Divides the cells of such a tree further where groups (n_nodes; of the leaves, −1: none) meet.
+psi_status cluster_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
+                                cluster_looks *looks);
+
 // Branches of a tree of at most so many observations, each by itself: prototypes, which mix latent
 // states everywhere, by as much as the impurity says (psi_forest).
 psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
                                     const cluster_looks *tree, size_t most, double impurity,
                                     cluster_looks *out);
 
+// all (n_nodes): the label of all rows of a node; −1: they differ, or one has none.
+void cluster_looks_agree(const cluster_looks *looks, const int32_t *labels, int32_t *all);
+
 // What the looks of a row say of its label: the votes of its nearest neighbours among the labelled
 // rows on its branch, and of its own cell, which has half of them. At most LOOKS_LABELS labels,
 // with the share of the votes of each; returns how many. A row amid others of its own label has
-// that one only.
+// that one only (all, by cluster_looks_agree).
 enum { LOOKS_LABELS = 4 };
-size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
-                          int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);
+size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, const int32_t *all,
+                          uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);
 
 // The rows that look most like a row, on its branch: up to LOOKS_NEAREST, nearest first.
 enum { LOOKS_NEAREST = 9 };
