@@ -4,9 +4,9 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "cluster/run.h"
 #include "cluster/seen.h"
-#include "cluster/successor.h"
+#include "refine/successor.h"
+#include "run/run.h"
 
 #include <math.h>
 #include <string.h>

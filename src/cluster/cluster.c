@@ -5,13 +5,13 @@
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/random.h"
-#include "cluster/certificate.h"
-#include "cluster/known.h"
-#include "cluster/options.h"
-#include "cluster/representation.h"
-#include "cluster/run.h"
-#include "cluster/samples.h"
-#include "cluster/stages.h"
+#include "learn/representation.h"
+#include "learn/samples.h"
+#include "run/known.h"
+#include "run/options.h"
+#include "run/run.h"
+#include "run/stages.h"
+#include "verdict/certificate.h"
 
 #include <math.h>
 #include <string.h>
@@ -296,22 +296,4 @@ done:
         psi_run_folder_close(folder);
     }
     return status;
-}
-
-void psi_run_free(psi_ctx *ctx, psi_run *run)
-{
-    if (!run) return;
-    base_free(ctx, run->folder);
-    base_free(ctx, run->data_path);
-    base_free(ctx, run->observation_key);
-    base_free(ctx, run->labels);
-    base_free(ctx, run->confidence);
-    base_free(ctx, run->doubts);
-    base_free(ctx, run->steps);
-    base_free(ctx, run->phases);
-    psi_mdp_free(ctx, run->model);
-    psi_certificate_free(ctx, run->certificate);
-    psi_net_free(ctx, run->representation);
-    cluster_known_free(ctx, run->known);
-    base_free(ctx, run);
 }

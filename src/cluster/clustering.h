@@ -3,11 +3,11 @@
 #ifndef PSI_CLUSTER_CLUSTERING_H
 #define PSI_CLUSTER_CLUSTERING_H
 
-#include "cluster/by_evidence.h"
-#include "cluster/checkpoint.h"
-#include "cluster/network.h"
-#include "cluster/paper.h"
-#include "cluster/phases.h"
+#include "learn/network.h"
+#include "learn/paper.h"
+#include "refine/by_evidence.h"
+#include "run/checkpoint.h"
+#include "run/phases.h"
 
 enum { CLUSTER_MOST_ACTIONS = 1024 }; // of networks, which have a head for each
 

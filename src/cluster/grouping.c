@@ -4,12 +4,12 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "cluster/contexts.h"
-#include "cluster/growth.h"
-#include "cluster/run.h"
 #include "cluster/seen.h"
-#include "cluster/successor.h"
-#include "cluster/verdict.h"
+#include "refine/successor.h"
+#include "run/run.h"
+#include "verdict/contexts.h"
+#include "verdict/growth.h"
+#include "verdict/verdict.h"
 
 #include <math.h>
 #include <string.h>

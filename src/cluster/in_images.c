@@ -6,9 +6,9 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "cluster/principal.h"
-#include "cluster/settle.h"
-#include "cluster/verdict.h"
+#include "learn/principal.h"
+#include "refine/settle.h"
+#include "verdict/verdict.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 #include "support/truth.h"
 
 #include "base/context.h"
-#include "cluster/approximator.h"
-#include "cluster/known.h"
-#include "cluster/run.h"
+#include "learn/approximator.h"
+#include "run/known.h"
+#include "run/run.h"
 
 #include <math.h>
 #include <string.h>
