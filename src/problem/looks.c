@@ -17,7 +17,7 @@ enum { CELL = 8, MOST_GROWN = 1 << 18 };
 enum { LOOKS_STREAM = 0x6c6f6f6b };
 
 // The rows that are states: not terminal, and seen.
-static psi_status list_leaves(psi_ctx *ctx, const cluster_problem *problem, cluster_looks *out)
+static psi_status list_leaves(psi_ctx *ctx, const cluster_problem *problem, problem_looks *out)
 {
     psi_status status = PSI_OK;
     TRY(base_alloc(ctx, problem->n_rows, sizeof *out->leaf, &out->leaf));
@@ -26,7 +26,7 @@ done:
     return status;
 }
 
-static psi_status nodes_new(psi_ctx *ctx, size_t n, bool looks, cluster_looks *out)
+static psi_status nodes_new(psi_ctx *ctx, size_t n, bool looks, problem_looks *out)
 {
     psi_status status = PSI_OK;
     TRY(base_alloc(ctx, n, sizeof *out->left, &out->left));
@@ -40,18 +40,18 @@ done:
 
 // ---- distinct observations ----------------------------------------------------------------------
 
-psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
-                                  cluster_looks *out)
+psi_status problem_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
+                                  problem_looks *out)
 {
     psi_status status = PSI_OK;
     const psi_observations *observations = problem->data->observations;
-    cluster_distinct distinct = {0};
+    problem_distinct distinct = {0};
     uint32_t *numbers = NULL;
-    *out = (cluster_looks){0};
+    *out = (problem_looks){0};
     TRY(list_leaves(ctx, problem, out));
     TRY(base_alloc(ctx, problem->n_states, sizeof *numbers, &numbers));
-    TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
-    TRY(cluster_distinct_observations(ctx, &distinct, observations, problem->states,
+    TRY(problem_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
+    TRY(problem_distinct_observations(ctx, &distinct, observations, problem->states,
                                       problem->n_states, most, numbers));
     for (size_t i = 0; i < problem->n_states; i++) {
         out->leaf[problem->states[i]] = (int32_t)numbers[i];
@@ -59,18 +59,18 @@ psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, 
     TRY(nodes_new(ctx, distinct.n, false, out));
     out->n_leaves = distinct.n;
 done:
-    cluster_distinct_free(ctx, &distinct);
+    problem_distinct_free(ctx, &distinct);
     base_free(ctx, numbers);
-    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
 
-psi_status cluster_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
+psi_status problem_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
                                    const int32_t *labels, size_t n, size_t first,
-                                   cluster_looks *out)
+                                   problem_looks *out)
 {
     psi_status status = PSI_OK;
-    *out = (cluster_looks){0};
+    *out = (problem_looks){0};
     TRY(list_leaves(ctx, problem, out));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
@@ -79,7 +79,7 @@ psi_status cluster_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
     TRY(nodes_new(ctx, n, false, out));
     out->n_leaves = n;
 done:
-    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
 
@@ -98,7 +98,7 @@ typedef struct growing {
     size_t placed; // rows that are in their cells
 } growing;
 
-void cluster_looks_standardise(const cluster_problem *problem, size_t width, float *vectors)
+void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors)
 {
     for (size_t w = 0; w < width; w++) {
         double mean = 0.0, square = 0.0;
@@ -254,7 +254,7 @@ static void sample_states(const cluster_problem *problem, size_t n, uint64_t *ro
 }
 
 // All states into the cells of a tree that has grown from some of them.
-static psi_status place_states(psi_ctx *ctx, const cluster_problem *problem, cluster_looks *looks)
+static psi_status place_states(psi_ctx *ctx, const cluster_problem *problem, problem_looks *looks)
 {
     psi_status status = PSI_OK;
     const size_t n = problem->n_states, width = looks->width;
@@ -291,7 +291,7 @@ done:
     return status;
 }
 
-static psi_status growing_new(psi_ctx *ctx, size_t n, cluster_looks *looks, growing *out)
+static psi_status growing_new(psi_ctx *ctx, size_t n, problem_looks *looks, growing *out)
 {
     psi_status status = PSI_OK;
     const size_t width = looks->width;
@@ -317,7 +317,7 @@ static void growing_free(growing *grow)
 }
 
 // Room for so many nodes in all.
-static psi_status nodes_resize(psi_ctx *ctx, size_t room, cluster_looks *looks)
+static psi_status nodes_resize(psi_ctx *ctx, size_t room, problem_looks *looks)
 {
     psi_status status = PSI_OK;
     TRY(base_resize(ctx, room, sizeof *looks->left, &looks->left));
@@ -333,7 +333,7 @@ done:
     return status;
 }
 
-static void add_node(cluster_looks *looks, int32_t parent, uint64_t begin, uint64_t end)
+static void add_node(problem_looks *looks, int32_t parent, uint64_t begin, uint64_t end)
 {
     const size_t v = looks->forest.n_nodes++;
     looks->left[v] = looks->right[v] = -1;
@@ -344,7 +344,7 @@ static void add_node(cluster_looks *looks, int32_t parent, uint64_t begin, uint6
 }
 
 // Halves a leaf, and its halves again, down to cells; nodes that are added come last.
-static psi_status grow_below(growing *grow, size_t leaf, size_t room, cluster_looks *looks)
+static psi_status grow_below(growing *grow, size_t leaf, size_t room, problem_looks *looks)
 {
     psi_status status = PSI_OK;
     const size_t before = looks->forest.n_nodes;
@@ -370,21 +370,21 @@ done:
 }
 
 // When the tree has grown.
-static void end_growing(growing *grow, cluster_looks *looks)
+static void end_growing(growing *grow, problem_looks *looks)
 {
     looks->n_leaves = 0;
     for (size_t v = 0; v < looks->forest.n_nodes; v++) looks->n_leaves += looks->left[v] < 0;
     base_progress_end(&grow->progress, grow->placed);
 }
 
-psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                              float *vectors, cluster_looks *out)
+psi_status problem_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
+                              float *vectors, problem_looks *out)
 {
     psi_status status = PSI_OK;
     const size_t n = base_min(problem->n_states, MOST_GROWN);
     const size_t room = base_max(4 * (n / CELL) + 64, 64);
     growing grow = {0};
-    *out = (cluster_looks){.width = width, .vectors = vectors, .forest = {.looks = true}};
+    *out = (problem_looks){.width = width, .vectors = vectors, .forest = {.looks = true}};
     TRY(list_leaves(ctx, problem, out));
     TRY(nodes_resize(ctx, room, out));
     TRY(base_alloc(ctx, n, sizeof *out->row, &out->row));
@@ -396,13 +396,13 @@ psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size
     if (n < problem->n_states) TRY(place_states(ctx, problem, out));
 done:
     growing_free(&grow);
-    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
 
 // Leaves at borders: in no group, or with leaves of another group below their grandparent. Returns
 // how many rows they have.
-static psi_status find_borders(psi_ctx *ctx, const cluster_looks *looks, const int32_t *group,
+static psi_status find_borders(psi_ctx *ctx, const problem_looks *looks, const int32_t *group,
                                uint8_t *at_border, size_t *rows)
 {
     psi_status status = PSI_OK;
@@ -429,7 +429,7 @@ done:
 }
 
 psi_status cluster_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
-                                cluster_looks *looks)
+                                problem_looks *looks)
 {
     psi_status status = PSI_OK;
     const size_t before = looks->forest.n_nodes;
@@ -451,17 +451,17 @@ done:
     return status;
 }
 
-bool cluster_looks_are_sampled(const cluster_problem *problem, const cluster_looks *looks)
+bool cluster_looks_are_sampled(const cluster_problem *problem, const problem_looks *looks)
 {
     return looks->plane && problem->n_states > MOST_GROWN;
 }
 
-psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
-                                    const cluster_looks *tree, size_t most, double impurity,
-                                    cluster_looks *out)
+psi_status problem_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
+                                    const problem_looks *tree, size_t most, double impurity,
+                                    problem_looks *out)
 {
     psi_status status = PSI_OK;
-    *out = (cluster_looks){.width = tree->width, .vectors = tree->vectors};
+    *out = (problem_looks){.width = tree->width, .vectors = tree->vectors};
     TRY(list_leaves(ctx, problem, out));
     for (size_t v = 0; v < tree->forest.n_nodes; v++) {
         const int32_t up = tree->parent[v];
@@ -475,12 +475,12 @@ psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem
     TRY(nodes_new(ctx, out->n_leaves, true, out));
     out->forest.impurity = impurity;
 done:
-    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
 
 // The smallest branch around a row that has a few dozen others.
-static int32_t branch_of(const cluster_looks *looks, uint64_t row)
+static int32_t branch_of(const problem_looks *looks, uint64_t row)
 {
     enum { BRANCH = 48 };
     int32_t v = looks->leaf[row];
@@ -501,7 +501,7 @@ static float farthest(const neighbours *found)
 }
 
 // Among the rows of a node.
-static void nearest_below(const cluster_looks *looks, int32_t v, const int32_t *labels,
+static void nearest_below(const problem_looks *looks, int32_t v, const int32_t *labels,
                           uint64_t row, neighbours *found)
 {
     const size_t width = looks->width;
@@ -523,7 +523,7 @@ static void nearest_below(const cluster_looks *looks, int32_t v, const int32_t *
     }
 }
 
-size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+size_t problem_looks_nearest(const problem_looks *looks, const int32_t *labels, uint64_t row,
                              uint64_t nearest[LOOKS_NEAREST])
 {
     neighbours found = {.row = nearest};
@@ -533,7 +533,7 @@ size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, 
 
 // Below a node: the side of its plane that the row is on first, and the other only if the plane is
 // nearer than the farthest neighbour so far.
-static void search_below(const cluster_looks *looks, int32_t v, uint64_t row, neighbours *found)
+static void search_below(const problem_looks *looks, int32_t v, uint64_t row, neighbours *found)
 {
     const size_t width = looks->width;
     if (looks->left[v] < 0) {
@@ -553,7 +553,7 @@ static void search_below(const cluster_looks *looks, int32_t v, uint64_t row, ne
     search_below(looks, right ? looks->left[v] : looks->right[v], row, found);
 }
 
-size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
+size_t problem_looks_nearest_of_all(const problem_looks *looks, uint64_t row,
                                     uint64_t nearest[LOOKS_NEAREST])
 {
     neighbours found = {.row = nearest};
@@ -561,7 +561,7 @@ size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
     return found.n;
 }
 
-void cluster_looks_agree(const cluster_looks *looks, const int32_t *labels, int32_t *all)
+void cluster_looks_agree(const problem_looks *looks, const int32_t *labels, int32_t *all)
 {
     for (size_t v = looks->forest.n_nodes; v-- > 0;) {
         if (looks->left[v] >= 0) {
@@ -575,7 +575,7 @@ void cluster_looks_agree(const cluster_looks *looks, const int32_t *labels, int3
     }
 }
 
-size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, const int32_t *all,
+size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, const int32_t *all,
                           uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS])
 {
     uint64_t nearest[LOOKS_NEAREST];
@@ -585,7 +585,7 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, con
         share[0] = 1.0f;
         return 1;
     }
-    const size_t voters = cluster_looks_nearest(looks, labels, row, nearest);
+    const size_t voters = problem_looks_nearest(looks, labels, row, nearest);
     const float own = labels[row] >= 0 ? 0.5f : 0.0f; // the label of its cell has half of the votes
     if (labels[row] >= 0) {
         label[n] = labels[row];
@@ -605,7 +605,7 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, con
     return n;
 }
 
-void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks)
+void problem_looks_free(psi_ctx *ctx, problem_looks *looks)
 {
     base_free(ctx, looks->row);
     base_free(ctx, looks->begin);
@@ -616,5 +616,5 @@ void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks)
     base_free(ctx, looks->parent);
     base_free(ctx, looks->leaf);
     base_free(ctx, looks->plane);
-    *looks = (cluster_looks){0};
+    *looks = (problem_looks){0};
 }
