@@ -2,7 +2,7 @@
 
 #include "base/context.h"
 
-void cluster_fit_free(psi_ctx *ctx, cluster_fit *fit)
+void learn_fit_free(psi_ctx *ctx, learn_fit *fit)
 {
     if (!fit) return;
     base_free(ctx, fit->p);
@@ -11,14 +11,14 @@ void cluster_fit_free(psi_ctx *ctx, cluster_fit *fit)
     base_free(ctx, fit);
 }
 
-psi_status cluster_fit_save(psi_ctx *ctx, const cluster_fit *fit, const char *path)
+psi_status learn_fit_save(psi_ctx *ctx, const learn_fit *fit, const char *path)
 {
     if (!fit->net) return FAIL(ctx, PSI_EUSAGE, "the fit of a table is not kept");
     return psi_net_save(ctx, fit->net, path);
 }
 
-void cluster_approximator_free(psi_ctx *ctx, cluster_approximator *approximator)
+void learn_approximator_free(psi_ctx *ctx, learn_approximator *approximator)
 {
     if (approximator->kind != PSI_APPROXIMATOR_AUTO) approximator->free(approximator->self, ctx);
-    *approximator = (cluster_approximator){0};
+    *approximator = (learn_approximator){0};
 }

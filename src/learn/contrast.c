@@ -5,7 +5,7 @@
 
 enum { W = CONTRAST_WIDTH };
 
-size_t cluster_contrast_scratch(size_t n)
+size_t learn_contrast_scratch(size_t n)
 {
     return n * (n + 2 * (size_t)W + 2);
 }
@@ -32,8 +32,8 @@ static void through_norm(const float *unit, const float *length, size_t n, float
     }
 }
 
-double cluster_contrast(const float *query, const float *key, size_t n, double temperature,
-                        float *scratch, float *d_query, float *d_key)
+double learn_contrast(const float *query, const float *key, size_t n, double temperature,
+                      float *scratch, float *d_query, float *d_key)
 {
     float *p = scratch, *q = p + n * n, *k = q + n * W, *q_length = k + n * W;
     float *k_length = q_length + n;

@@ -58,7 +58,7 @@ done:
     return status;
 }
 
-static psi_status compute(psi_ctx *ctx, cluster_inputs *inputs, const psi_net *net, psi_work *work,
+static psi_status compute(psi_ctx *ctx, problem_inputs *inputs, const psi_net *net, psi_work *work,
                           feature_cache *cache)
 {
     psi_status status = PSI_OK;
@@ -73,7 +73,7 @@ static psi_status compute(psi_ctx *ctx, cluster_inputs *inputs, const psi_net *n
         const size_t count = base_min(BATCH, cache->n - begin);
         float *to = cache->full ? cache->full + begin * d : z;
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
-        TRY(cluster_inputs_gather(inputs, ctx, rows, count, images));
+        TRY(problem_inputs_gather(inputs, ctx, rows, count, images));
         TRY(psi_net_predict(ctx, net, work, images, count, to, NULL));
         for (size_t i = 0; cache->half && i < count * d; i++) {
             cache->half[begin * d + i] = half_of(z[i]);
@@ -87,9 +87,8 @@ done:
     return status;
 }
 
-psi_status cluster_features_new(psi_ctx *ctx, const cluster_problem *problem,
-                                cluster_inputs *inputs, const psi_net *net, psi_cache precision,
-                                feature_cache *out)
+psi_status learn_features_new(psi_ctx *ctx, const cluster_problem *problem, problem_inputs *inputs,
+                              const psi_net *net, psi_cache precision, feature_cache *out)
 {
     psi_status status = PSI_OK;
     psi_work *work = NULL;
@@ -106,11 +105,11 @@ psi_status cluster_features_new(psi_ctx *ctx, const cluster_problem *problem,
     TRY(measure_scale(ctx, out));
 done:
     psi_work_free(ctx, work);
-    if (status != PSI_OK) cluster_features_free(ctx, out);
+    if (status != PSI_OK) learn_features_free(ctx, out);
     return status;
 }
 
-void cluster_features_free(psi_ctx *ctx, feature_cache *cache)
+void learn_features_free(psi_ctx *ctx, feature_cache *cache)
 {
     base_free(ctx, cache->full);
     base_free(ctx, cache->half);
@@ -135,8 +134,8 @@ static void gather_rows(void *argument, int thread, int threads)
     }
 }
 
-void cluster_features_gather(psi_ctx *ctx, const feature_cache *cache, const uint64_t *rows,
-                             size_t count, float *out)
+void learn_features_gather(psi_ctx *ctx, const feature_cache *cache, const uint64_t *rows,
+                           size_t count, float *out)
 {
     gathering job = {cache, rows, count, out};
     base_team_run(base_ctx_team(ctx), gather_rows, &job);

@@ -15,13 +15,12 @@ typedef struct feature_cache {
 } feature_cache;
 
 // PSI_CACHE_AUTO keeps halves where floats would take more than a gibibyte.
-psi_status cluster_features_new(psi_ctx *ctx, const cluster_problem *problem,
-                                cluster_inputs *inputs, const psi_net *net, psi_cache precision,
-                                feature_cache *out);
-void cluster_features_free(psi_ctx *ctx, feature_cache *cache);
+psi_status learn_features_new(psi_ctx *ctx, const cluster_problem *problem, problem_inputs *inputs,
+                              const psi_net *net, psi_cache precision, feature_cache *out);
+void learn_features_free(psi_ctx *ctx, feature_cache *cache);
 
 // out (count, D): the features of these observations, gathered by all threads.
-void cluster_features_gather(psi_ctx *ctx, const feature_cache *cache, const uint64_t *rows,
-                             size_t count, float *out);
+void learn_features_gather(psi_ctx *ctx, const feature_cache *cache, const uint64_t *rows,
+                           size_t count, float *out);
 
 #endif

@@ -19,8 +19,8 @@ typedef struct network_state {
 } network_state;
 
 // Every class begins as the class it comes from, for all actions.
-static psi_status inherit(psi_ctx *ctx, const cluster_fit *start, const int32_t *parent,
-                          cluster_fit *fit, size_t d)
+static psi_status inherit(psi_ctx *ctx, const learn_fit *start, const int32_t *parent,
+                          learn_fit *fit, size_t d)
 {
     psi_status status = PSI_OK;
     float *from = NULL, *to = NULL;
@@ -46,11 +46,11 @@ done:
     return status;
 }
 
-static psi_status head_new(psi_ctx *ctx, const network_state *state, const cluster_samples *samples,
-                           size_t max_batch, uint64_t seed, cluster_fit **out)
+static psi_status head_new(psi_ctx *ctx, const network_state *state, const learn_samples *samples,
+                           size_t max_batch, uint64_t seed, learn_fit **out)
 {
     psi_status status = PSI_OK;
-    cluster_fit *fit = NULL;
+    learn_fit *fit = NULL;
     *out = NULL;
     psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {state->cache.d}},
                                          PSI_FLOAT32, samples->n_actions, samples->n_classes);
@@ -64,7 +64,7 @@ static psi_status head_new(psi_ctx *ctx, const network_state *state, const clust
     *out = fit;
     fit = NULL;
 done:
-    cluster_fit_free(ctx, fit);
+    learn_fit_free(ctx, fit);
     return status;
 }
 
@@ -74,7 +74,7 @@ typedef struct by_class {
     size_t *begin; // (K + 1)
 } by_class;
 
-static psi_status sort_by_class(psi_ctx *ctx, const cluster_samples *samples, by_class *out)
+static psi_status sort_by_class(psi_ctx *ctx, const learn_samples *samples, by_class *out)
 {
     psi_status status = PSI_OK;
     size_t *next = NULL;
@@ -118,7 +118,7 @@ static void head_training_free(psi_ctx *ctx, head_training *training)
 
 // Half of a batch is drawn class by class. That shows class k (½ + ½/(K·p(k))) times as often as
 // the data do; the logarithm is added to the logits while training.
-static void class_priors(const cluster_samples *samples, const by_class *sorted, float *log_priors)
+static void class_priors(const learn_samples *samples, const by_class *sorted, float *log_priors)
 {
     size_t present = 0;
     const size_t classes = samples->n_classes;
@@ -132,7 +132,7 @@ static void class_priors(const cluster_samples *samples, const by_class *sorted,
     }
 }
 
-static void draw_batch(const cluster_samples *samples, head_training *training, base_random *random,
+static void draw_batch(const learn_samples *samples, head_training *training, base_random *random,
                        size_t batch)
 {
     const by_class *sorted = &training->sorted;
@@ -189,15 +189,15 @@ static void drop_half(void *argument, int thread, int threads)
     }
 }
 
-static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samples,
-                           const cluster_fit *start, const int32_t *parent, uint64_t seed,
-                           cluster_fit **out)
+static psi_status fit_head(void *self, psi_ctx *ctx, const learn_samples *samples,
+                           const learn_fit *start, const int32_t *parent, uint64_t seed,
+                           learn_fit **out)
 {
     psi_status status = PSI_OK;
     const network_state *state = self;
     const network_options *options = state->options;
     const size_t batch = options->head_batch, cells = samples->n_actions * samples->n_classes;
-    cluster_fit *fit = NULL;
+    learn_fit *fit = NULL;
     psi_adam *adam = NULL;
     head_training training = {0};
     *out = NULL;
@@ -220,7 +220,7 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
     for (size_t step = 0; step < options->head_steps; step++) {
         base_random random = base_random_stream(seed, 0x68656164, step);
         draw_batch(samples, &training, &random, batch);
-        cluster_features_gather(ctx, &state->cache, training.rows, batch, training.inputs);
+        learn_features_gather(ctx, &state->cache, training.rows, batch, training.inputs);
         if (options->dropout) {
             dropping job = {training.inputs, batch, state->cache.d, seed, step};
             base_team_run(base_ctx_team(ctx), drop_half, &job);
@@ -236,16 +236,16 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const cluster_samples *samp
 done:
     head_training_free(ctx, &training);
     psi_adam_free(ctx, adam);
-    cluster_fit_free(ctx, fit);
+    learn_fit_free(ctx, fit);
     return status;
 }
 
 static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
-                       size_t n_classes, cluster_fit **out)
+                       size_t n_classes, learn_fit **out)
 {
     psi_status status = PSI_OK;
     const network_state *state = self;
-    cluster_fit *fit = NULL;
+    learn_fit *fit = NULL;
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *fit, &fit));
     TRY(psi_net_load(ctx, path, &fit->net));
@@ -263,7 +263,7 @@ static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_acti
     *out = fit;
     fit = NULL;
 done:
-    cluster_fit_free(ctx, fit);
+    learn_fit_free(ctx, fit);
     return status;
 }
 
@@ -287,14 +287,14 @@ static void softmax_rows(void *argument, int thread, int threads)
     }
 }
 
-static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, const uint64_t *rows,
+static psi_status predict(void *self, psi_ctx *ctx, const learn_fit *fit, const uint64_t *rows,
                           size_t n, float *p)
 {
     const network_state *state = self;
     const size_t width = fit->n_actions * fit->n_classes;
     for (size_t begin = 0; begin < n; begin += PREDICT_ROWS) {
         const size_t count = base_min(PREDICT_ROWS, n - begin);
-        cluster_features_gather(ctx, &state->cache, rows + begin, count, state->block);
+        learn_features_gather(ctx, &state->cache, rows + begin, count, state->block);
         const psi_status status =
             psi_net_predict(ctx, fit->net, fit->work, state->block, count, NULL, p + begin * width);
         if (status != PSI_OK) return status;
@@ -308,7 +308,7 @@ static void network_free(void *self, psi_ctx *ctx)
 {
     network_state *state = self;
     if (!state) return;
-    cluster_features_free(ctx, &state->cache);
+    learn_features_free(ctx, &state->cache);
     base_free(ctx, state->block);
     base_free(ctx, state);
 }
@@ -317,13 +317,13 @@ static void network_free(void *self, psi_ctx *ctx)
 static psi_status check_trunk(psi_ctx *ctx, const psi_net *trunk, const psi_net_spec *wanted)
 {
     const psi_net_spec *spec = psi_net_spec_of(trunk);
-    const bool same = cluster_same_trunk(spec, wanted) && spec->n_actions == wanted->n_actions &&
+    const bool same = learn_same_trunk(spec, wanted) && spec->n_actions == wanted->n_actions &&
                       spec->n_classes == wanted->n_classes;
     if (same) return PSI_OK;
     return FAIL(ctx, PSI_EDATA, "the checkpoint's trunk is not a network for these observations");
 }
 
-static psi_net_spec trunk_spec(const cluster_problem *problem, const cluster_inputs *inputs,
+static psi_net_spec trunk_spec(const cluster_problem *problem, const problem_inputs *inputs,
                                const network_options *options)
 {
     psi_net_spec spec = psi_net_defaults(options->kind, &inputs->shape, inputs->dtype,
@@ -337,9 +337,9 @@ static psi_net_spec trunk_spec(const cluster_problem *problem, const cluster_inp
     return spec;
 }
 
-psi_status cluster_network_new_trunk(psi_ctx *ctx, const cluster_problem *problem,
-                                     const cluster_inputs *inputs, const network_options *options,
-                                     psi_net **out)
+psi_status learn_network_new_trunk(psi_ctx *ctx, const cluster_problem *problem,
+                                   const problem_inputs *inputs, const network_options *options,
+                                   psi_net **out)
 {
     psi_net_spec spec = trunk_spec(problem, inputs, options);
     spec.n_actions = 1; // its heads are never asked
@@ -347,9 +347,9 @@ psi_status cluster_network_new_trunk(psi_ctx *ctx, const cluster_problem *proble
     return psi_net_new(ctx, &spec, options->seed, out);
 }
 
-psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
-                                     cluster_inputs *inputs, const network_options *options,
-                                     psi_net **out)
+psi_status learn_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
+                                   problem_inputs *inputs, const network_options *options,
+                                   psi_net **out)
 {
     psi_status status = PSI_OK;
     psi_net *trunk = NULL;
@@ -357,7 +357,7 @@ psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *proble
     const psi_net_spec spec = trunk_spec(problem, inputs, options);
     *out = NULL;
     TRY(psi_net_new(ctx, &spec, options->seed, &trunk));
-    status = cluster_trunk_train(ctx, problem, inputs, &options->trunk, trunk, &losses);
+    status = learn_trunk_train(ctx, problem, inputs, &options->trunk, trunk, &losses);
     if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
     *out = trunk; // as far as it got
     trunk = NULL;
@@ -366,41 +366,41 @@ done:
     return status;
 }
 
-psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
-                               const network_options *options, const psi_net *trunk,
-                               cluster_approximator *out)
+psi_status learn_network_new(psi_ctx *ctx, const cluster_problem *problem, problem_inputs *inputs,
+                             const network_options *options, const psi_net *trunk,
+                             learn_approximator *out)
 {
     psi_status status = PSI_OK;
     network_state *state = NULL;
     const psi_net_spec spec = trunk_spec(problem, inputs, options);
-    *out = (cluster_approximator){0};
+    *out = (learn_approximator){0};
     TRY(check_trunk(ctx, trunk, &spec));
     TRY(base_alloc_zero(ctx, 1, sizeof *state, &state));
     state->options = options;
-    TRY(cluster_features_new(ctx, problem, inputs, trunk, options->cache, &state->cache));
+    TRY(learn_features_new(ctx, problem, inputs, trunk, options->cache, &state->cache));
     TRY(base_alloc(ctx, PREDICT_ROWS, state->cache.d * sizeof(float), &state->block));
-    *out = (cluster_approximator){.kind = cluster_kind_of(options->kind),
-                                  .self = state,
-                                  .fit = fit_head,
-                                  .predict = predict,
-                                  .load = load,
-                                  .free = network_free,
-                                  .features = &state->cache};
+    *out = (learn_approximator){.kind = learn_kind_of(options->kind),
+                                .self = state,
+                                .fit = fit_head,
+                                .predict = predict,
+                                .load = load,
+                                .free = network_free,
+                                .features = &state->cache};
     state = NULL;
 done:
     network_free(state, ctx);
     return status;
 }
 
-psi_status cluster_network_join(psi_ctx *ctx, const feature_cache *features, const psi_net *trunk,
-                                const cluster_fit *fit, psi_net **out)
+psi_status learn_network_join(psi_ctx *ctx, const feature_cache *features, const psi_net *trunk,
+                              const learn_fit *fit, psi_net **out)
 {
     psi_status status = PSI_OK;
     const size_t d = features->d, outputs = fit->n_actions * fit->n_classes;
     psi_net *net = NULL, *head = NULL;
     float *weight = NULL;
     *out = NULL;
-    TRY(cluster_with_new_head(ctx, trunk, fit->n_actions, fit->n_classes, 0, &net));
+    TRY(learn_with_new_head(ctx, trunk, fit->n_actions, fit->n_classes, 0, &net));
     TRY(psi_net_clone(ctx, fit->net, &head));
     TRY(base_alloc(ctx, outputs, d * sizeof *weight, &weight));
     TRY(psi_net_tensor_get(ctx, head, 0, weight)); // head.weight (A·K, D), of scaled features

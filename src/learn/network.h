@@ -21,24 +21,24 @@ typedef struct network_options {
 
 // Trains the network whose trunk the heads will stand on. Where the time is up before that is done,
 // the status says so and *out is the network as it is by then. *out belongs to the caller.
-psi_status cluster_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
-                                     cluster_inputs *inputs, const network_options *options,
-                                     psi_net **out);
+psi_status learn_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
+                                   problem_inputs *inputs, const network_options *options,
+                                   psi_net **out);
 
 // The same network, untrained, to be trained with other heads.
-psi_status cluster_network_new_trunk(psi_ctx *ctx, const cluster_problem *problem,
-                                     const cluster_inputs *inputs, const network_options *options,
-                                     psi_net **out);
+psi_status learn_network_new_trunk(psi_ctx *ctx, const cluster_problem *problem,
+                                   const problem_inputs *inputs, const network_options *options,
+                                   psi_net **out);
 
 // Computes the features of all observations. inputs, options and trunk must outlive it; PSI_EDATA
 // if the trunk is not one for these inputs.
-psi_status cluster_network_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
-                               const network_options *options, const psi_net *trunk,
-                               cluster_approximator *out);
+psi_status learn_network_new(psi_ctx *ctx, const cluster_problem *problem, problem_inputs *inputs,
+                             const network_options *options, const psi_net *trunk,
+                             learn_approximator *out);
 
 // The trunk with the heads of a fit on its features on top, as one network. *out belongs to the
 // caller.
-psi_status cluster_network_join(psi_ctx *ctx, const feature_cache *features, const psi_net *trunk,
-                                const cluster_fit *fit, psi_net **out);
+psi_status learn_network_join(psi_ctx *ctx, const feature_cache *features, const psi_net *trunk,
+                              const learn_fit *fit, psi_net **out);
 
 #endif

@@ -12,7 +12,7 @@
 enum { PREDICT_ROWS = 512 };
 
 typedef struct paper_state {
-    cluster_inputs *inputs;
+    problem_inputs *inputs;
     const paper_options *options;
     psi_net *first; // untrained
     psi_net *last;  // trained last: the next one takes over its lower layers
@@ -45,26 +45,26 @@ done:
     return status;
 }
 
-static psi_status fit_network(void *self, psi_ctx *ctx, const cluster_samples *samples,
-                              const cluster_fit *start, const int32_t *parent, uint64_t seed,
-                              cluster_fit **out)
+static psi_status fit_network(void *self, psi_ctx *ctx, const learn_samples *samples,
+                              const learn_fit *start, const int32_t *parent, uint64_t seed,
+                              learn_fit **out)
 {
     (void)start, (void)parent;
     psi_status status = PSI_OK;
     paper_state *state = self;
     const paper_options *options = state->options;
-    cluster_fit *fit = NULL;
+    learn_fit *fit = NULL;
     *out = NULL;
     if (samples->n == 0) return FAIL(ctx, PSI_EDATA, "there is no transition left to learn from");
     TRY(base_alloc_zero(ctx, 1, sizeof *fit, &fit));
     fit->n_actions = samples->n_actions;
     fit->n_classes = samples->n_classes;
-    TRY(cluster_with_new_head(ctx, state->last ? state->last : state->first, samples->n_actions,
-                              samples->n_classes, seed, &fit->net));
+    TRY(learn_with_new_head(ctx, state->last ? state->last : state->first, samples->n_actions,
+                            samples->n_classes, seed, &fit->net));
     TRY(psi_work_new(ctx, fit->net,
                      &(psi_work_options){.max_batch = base_max(options->batch, PREDICT_ROWS)},
                      &fit->work));
-    const psi_samples all = {.source = {state->inputs, cluster_inputs_gather},
+    const psi_samples all = {.source = {state->inputs, problem_inputs_gather},
                              .n = samples->n,
                              .rows = samples->rows,
                              .actions = samples->actions,
@@ -76,20 +76,20 @@ static psi_status fit_network(void *self, psi_ctx *ctx, const cluster_samples *s
                                    .phase = samples->phase,
                                    .seed = seed};
     TRY(keep_in(ctx, state, seed));
-    TRY(cluster_train(ctx, fit->net, fit->work, &all, &how, state->kept, state->inputs));
+    TRY(learn_train(ctx, fit->net, fit->work, &all, &how, state->kept, state->inputs));
     TRY(remember(ctx, state, fit->net));
     *out = fit;
     fit = NULL;
 done:
-    cluster_fit_free(ctx, fit);
+    learn_fit_free(ctx, fit);
     return status;
 }
 
-static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, const uint64_t *rows,
+static psi_status predict(void *self, psi_ctx *ctx, const learn_fit *fit, const uint64_t *rows,
                           size_t n, float *p)
 {
     const paper_state *state = self;
-    const psi_batch_source source = {state->inputs, cluster_inputs_gather};
+    const psi_batch_source source = {state->inputs, problem_inputs_gather};
     const psi_status status =
         psi_net_predict_all(ctx, fit->net, fit->work, &source, rows, n, NULL, NULL, p);
     if (status != PSI_OK) return status;
@@ -105,18 +105,18 @@ static psi_status check_net(psi_ctx *ctx, const paper_state *state, const psi_ne
                             size_t n_actions, size_t n_classes)
 {
     const psi_net_spec *spec = psi_net_spec_of(net), *wanted = psi_net_spec_of(state->first);
-    const bool same = cluster_same_trunk(spec, wanted) && spec->n_actions == n_actions &&
+    const bool same = learn_same_trunk(spec, wanted) && spec->n_actions == n_actions &&
                       spec->n_classes == n_classes;
     if (same) return PSI_OK;
     return FAIL(ctx, PSI_EDATA, "the checkpoint's network is not one for these observations");
 }
 
 static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_actions,
-                       size_t n_classes, cluster_fit **out)
+                       size_t n_classes, learn_fit **out)
 {
     psi_status status = PSI_OK;
     paper_state *state = self;
-    cluster_fit *fit = NULL;
+    learn_fit *fit = NULL;
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *fit, &fit));
     TRY(psi_net_load(ctx, path, &fit->net));
@@ -128,7 +128,7 @@ static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_acti
     *out = fit;
     fit = NULL;
 done:
-    cluster_fit_free(ctx, fit);
+    learn_fit_free(ctx, fit);
     return status;
 }
 
@@ -142,9 +142,9 @@ static void paper_free(void *self, psi_ctx *ctx)
     base_free(ctx, state);
 }
 
-psi_status cluster_paper_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
-                             const paper_options *options, const psi_net *rewards,
-                             cluster_approximator *out)
+psi_status learn_paper_new(psi_ctx *ctx, const cluster_problem *problem, problem_inputs *inputs,
+                           const paper_options *options, const psi_net *rewards,
+                           learn_approximator *out)
 {
     psi_status status = PSI_OK;
     paper_state *state = NULL;
@@ -156,7 +156,7 @@ psi_status cluster_paper_new(psi_ctx *ctx, const cluster_problem *problem, clust
         spec.n_hidden = 2;
         spec.hidden[0] = spec.hidden[1] = options->hidden;
     }
-    *out = (cluster_approximator){0};
+    *out = (learn_approximator){0};
     TRY(base_alloc_zero(ctx, 1, sizeof *state, &state));
     *state = (paper_state){.inputs = inputs, .options = options};
     TRY(psi_net_new(ctx, &spec, options->seed, &state->first));
@@ -164,13 +164,13 @@ psi_status cluster_paper_new(psi_ctx *ctx, const cluster_problem *problem, clust
         TRY(check_net(ctx, state, rewards, spec.n_actions, spec.n_classes));
         TRY(remember(ctx, state, rewards));
     }
-    *out = (cluster_approximator){.kind = cluster_kind_of(options->kind),
-                                  .self = state,
-                                  .fit = fit_network,
-                                  .predict = predict,
-                                  .load = load,
-                                  .free = paper_free,
-                                  .trained = (const psi_net *const *)&state->last};
+    *out = (learn_approximator){.kind = learn_kind_of(options->kind),
+                                .self = state,
+                                .fit = fit_network,
+                                .predict = predict,
+                                .load = load,
+                                .free = paper_free,
+                                .trained = (const psi_net *const *)&state->last};
     state = NULL;
 done:
     paper_free(state, ctx);

@@ -18,8 +18,8 @@ typedef struct paper_options {
 
 // Begins from the network of the reward refinement if that was made before (else NULL). inputs and
 // options must outlive it.
-psi_status cluster_paper_new(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
-                             const paper_options *options, const psi_net *rewards,
-                             cluster_approximator *out);
+psi_status learn_paper_new(psi_ctx *ctx, const cluster_problem *problem, problem_inputs *inputs,
+                           const paper_options *options, const psi_net *rewards,
+                           learn_approximator *out);
 
 #endif

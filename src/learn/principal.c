@@ -14,7 +14,7 @@ enum { BLOCK = 1024, MOST_SAMPLES = 16384 };
 static void gather(psi_ctx *ctx, const feature_cache *features, const uint64_t *rows, size_t count,
                    float *z)
 {
-    cluster_features_gather(ctx, features, rows, count, z);
+    learn_features_gather(ctx, features, rows, count, z);
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < features->d; j++) z[i * features->d + j] *= features->scale[j];
     }
@@ -53,8 +53,8 @@ done:
     return status;
 }
 
-psi_status cluster_principal_components(psi_ctx *ctx, const cluster_problem *problem,
-                                        const feature_cache *features, size_t *width, float **out)
+psi_status learn_principal_components(psi_ctx *ctx, const cluster_problem *problem,
+                                      const feature_cache *features, size_t *width, float **out)
 {
     psi_status status = PSI_OK;
     const size_t n = features->n, d = features->d, w = base_min(*width, d);

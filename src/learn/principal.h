@@ -6,7 +6,7 @@
 
 // Principal components of the features of all observations: *out (n_rows, *width), each with its
 // own variance, the caller's. *width becomes smaller if there are fewer features.
-psi_status cluster_principal_components(psi_ctx *ctx, const cluster_problem *problem,
-                                        const feature_cache *features, size_t *width, float **out);
+psi_status learn_principal_components(psi_ctx *ctx, const cluster_problem *problem,
+                                      const feature_cache *features, size_t *width, float **out);
 
 #endif

@@ -15,7 +15,7 @@ enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
 enum { FEWEST_STEPS = 1000, MOST_STEPS = 12000, RESNET_SPARES = 250 };
 static const double KEEP_EVERY = 20.0; // seconds
 
-bool cluster_same_trunk(const psi_net_spec *a, const psi_net_spec *b)
+bool learn_same_trunk(const psi_net_spec *a, const psi_net_spec *b)
 {
     bool same = a->kind == b->kind && a->input_dtype == b->input_dtype &&
                 psi_shape_equal(&a->input, &b->input) && a->n_hidden == b->n_hidden;
@@ -23,8 +23,8 @@ bool cluster_same_trunk(const psi_net_spec *a, const psi_net_spec *b)
     return same;
 }
 
-psi_status cluster_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
-                                 size_t n_classes, uint64_t seed, psi_net **out)
+psi_status learn_with_new_head(psi_ctx *ctx, const psi_net *from, size_t n_actions,
+                               size_t n_classes, uint64_t seed, psi_net **out)
 {
     psi_status status = PSI_OK;
     psi_net *net = NULL;
@@ -84,14 +84,14 @@ static void labelled_free(psi_ctx *ctx, labelled *rows)
     base_free(ctx, rows->targets);
 }
 
-static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, cluster_inputs *inputs,
+static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, problem_inputs *inputs,
                                    const labelled *judged, size_t n_latent, double *accuracy)
 {
     psi_status status = PSI_OK;
     psi_work *work = NULL;
     float *logits = NULL;
     size_t right = 0;
-    const psi_batch_source source = {inputs, cluster_inputs_gather};
+    const psi_batch_source source = {inputs, problem_inputs_gather};
     base_progress progress = base_progress_start(ctx, "testing the representation", judged->n);
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
                      &work));
@@ -116,7 +116,7 @@ done:
 
 // Images moved about, against overfitting.
 typedef struct shifted_inputs {
-    cluster_inputs *inputs;
+    problem_inputs *inputs;
     size_t most;
     uint64_t seed;
 } shifted_inputs;
@@ -127,17 +127,17 @@ static psi_status gather_shifted(void *user, psi_ctx *ctx, const uint64_t *rows,
 {
     const shifted_inputs *shifted = user;
     uint64_t batch = 0;
-    const psi_status status = cluster_inputs_gather(shifted->inputs, ctx, rows, n, out);
+    const psi_status status = problem_inputs_gather(shifted->inputs, ctx, rows, n, out);
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n; i++) batch = (batch ^ rows[i]) * 0x9e3779b97f4a7c15ull;
     base_random random = base_random_stream(shifted->seed, 0x73686966, batch);
-    cluster_images_shift(shifted->inputs, &random, shifted->most, n, out);
+    problem_images_shift(shifted->inputs, &random, shifted->most, n, out);
     return PSI_OK;
 }
 
-psi_status cluster_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_samples *samples,
-                         const psi_train_options *options, const char *checkpoint,
-                         cluster_inputs *inputs)
+psi_status learn_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_samples *samples,
+                       const psi_train_options *options, const char *checkpoint,
+                       problem_inputs *inputs)
 {
     psi_status status = PSI_OK;
     psi_training *training = NULL;
@@ -172,10 +172,10 @@ static size_t enough_steps(psi_net_kind kind, size_t n)
     return base_min(steps - (resnet ? RESNET_SPARES : 0), MOST_STEPS);
 }
 
-psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
-                                  cluster_inputs *inputs, const psi_net *from,
-                                  const int32_t *labels, size_t n_latent,
-                                  const representation_options *options, psi_net **out)
+psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
+                                problem_inputs *inputs, const psi_net *from, const int32_t *labels,
+                                size_t n_latent, const representation_options *options,
+                                psi_net **out)
 {
     psi_status status = PSI_OK;
     labelled training = {0};
@@ -183,7 +183,7 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
     psi_work *work = NULL;
     *out = NULL;
     TRY(choose_rows(ctx, problem, labels, false, &training));
-    TRY(cluster_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
+    TRY(learn_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = base_max(BATCH, options->batch)},
                      &work));
     shifted_inputs shifted = {inputs, options->shift, options->seed};
@@ -203,7 +203,7 @@ psi_status cluster_representation(psi_ctx *ctx, const cluster_problem *problem,
                      options->epochs > 0 ? 0 : 20, 0.3},
         .seed = options->seed,
         .phase = "training the representation"};
-    status = cluster_train(ctx, net, work, &samples, &how, options->checkpoint, inputs);
+    status = learn_train(ctx, net, work, &samples, &how, options->checkpoint, inputs);
     if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
     *out = net; // as far as it got
     net = NULL;
@@ -214,9 +214,9 @@ done:
     return status;
 }
 
-psi_status cluster_representation_judge(psi_ctx *ctx, const cluster_problem *problem,
-                                        cluster_inputs *inputs, const psi_net *net,
-                                        const int32_t *labels, size_t n_latent, double *accuracy)
+psi_status learn_representation_judge(psi_ctx *ctx, const cluster_problem *problem,
+                                      problem_inputs *inputs, const psi_net *net,
+                                      const int32_t *labels, size_t n_latent, double *accuracy)
 {
     psi_status status = PSI_OK;
     labelled judged = {0};

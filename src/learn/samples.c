@@ -27,11 +27,10 @@ done:
     return status;
 }
 
-psi_status cluster_fit_transitions(psi_ctx *ctx, const cluster_problem *problem,
-                                   const cluster_approximator *approximator, const int32_t *target,
-                                   size_t n_classes, const cluster_fit *start,
-                                   const int32_t *parent, uint64_t seed, const char *phase,
-                                   cluster_fit **out)
+psi_status learn_fit_transitions(psi_ctx *ctx, const cluster_problem *problem,
+                                 const learn_approximator *approximator, const int32_t *target,
+                                 size_t n_classes, const learn_fit *start, const int32_t *parent,
+                                 uint64_t seed, const char *phase, learn_fit **out)
 {
     const psi_trajectories *data = problem->data;
     sample_set set;
@@ -44,21 +43,21 @@ psi_status cluster_fit_transitions(psi_ctx *ctx, const cluster_problem *problem,
         set.actions[set.n] = data->actions[t];
         set.targets[set.n++] = target[t];
     }
-    const cluster_samples samples = {.n = set.n,
-                                     .rows = set.rows,
-                                     .actions = set.actions,
-                                     .targets = set.targets,
-                                     .n_actions = data->n_actions,
-                                     .n_classes = n_classes,
-                                     .phase = phase};
+    const learn_samples samples = {.n = set.n,
+                                   .rows = set.rows,
+                                   .actions = set.actions,
+                                   .targets = set.targets,
+                                   .n_actions = data->n_actions,
+                                   .n_classes = n_classes,
+                                   .phase = phase};
     status = approximator->fit(approximator->self, ctx, &samples, start, parent, seed, out);
     sample_set_free(ctx, &set);
     return status;
 }
 
-psi_status cluster_fit_states(psi_ctx *ctx, const cluster_problem *problem,
-                              const cluster_approximator *approximator, const int32_t *labels,
-                              size_t n_classes, uint64_t seed, const char *phase, cluster_fit **out)
+psi_status learn_fit_states(psi_ctx *ctx, const cluster_problem *problem,
+                            const learn_approximator *approximator, const int32_t *labels,
+                            size_t n_classes, uint64_t seed, const char *phase, learn_fit **out)
 {
     sample_set set;
     *out = NULL;
@@ -70,12 +69,12 @@ psi_status cluster_fit_states(psi_ctx *ctx, const cluster_problem *problem,
         set.rows[set.n] = problem->row[t];
         set.targets[set.n++] = label;
     }
-    const cluster_samples samples = {.n = set.n,
-                                     .rows = set.rows,
-                                     .targets = set.targets,
-                                     .n_actions = 1,
-                                     .n_classes = n_classes,
-                                     .phase = phase};
+    const learn_samples samples = {.n = set.n,
+                                   .rows = set.rows,
+                                   .targets = set.targets,
+                                   .n_actions = 1,
+                                   .n_classes = n_classes,
+                                   .phase = phase};
     status = approximator->fit(approximator->self, ctx, &samples, NULL, NULL, seed, out);
     sample_set_free(ctx, &set);
     return status;

@@ -6,16 +6,14 @@
 #include "learn/approximator.h"
 
 // Fits f(s, a) → target[t] on all transitions that are not held out and whose target is not −1.
-psi_status cluster_fit_transitions(psi_ctx *ctx, const cluster_problem *problem,
-                                   const cluster_approximator *approximator, const int32_t *target,
-                                   size_t n_classes, const cluster_fit *start,
-                                   const int32_t *parent, uint64_t seed, const char *phase,
-                                   cluster_fit **out);
+psi_status learn_fit_transitions(psi_ctx *ctx, const cluster_problem *problem,
+                                 const learn_approximator *approximator, const int32_t *target,
+                                 size_t n_classes, const learn_fit *start, const int32_t *parent,
+                                 uint64_t seed, const char *phase, learn_fit **out);
 
 // Fits f(s) → labels[row of s] on the states that are kept and not held out.
-psi_status cluster_fit_states(psi_ctx *ctx, const cluster_problem *problem,
-                              const cluster_approximator *approximator, const int32_t *labels,
-                              size_t n_classes, uint64_t seed, const char *phase,
-                              cluster_fit **out);
+psi_status learn_fit_states(psi_ctx *ctx, const cluster_problem *problem,
+                            const learn_approximator *approximator, const int32_t *labels,
+                            size_t n_classes, uint64_t seed, const char *phase, learn_fit **out);
 
 #endif

@@ -16,14 +16,14 @@ typedef struct count_table {
 
 // p(class | observation, action) by counting. Pairs that were never seen get what is usual for the
 // action.
-static psi_status fit_counts(void *self, psi_ctx *ctx, const cluster_samples *samples,
-                             const cluster_fit *start, const int32_t *parent, uint64_t seed,
-                             cluster_fit **out)
+static psi_status fit_counts(void *self, psi_ctx *ctx, const learn_samples *samples,
+                             const learn_fit *start, const int32_t *parent, uint64_t seed,
+                             learn_fit **out)
 {
     (void)start, (void)parent, (void)seed;
     psi_status status = PSI_OK;
     const count_table *table = self;
-    cluster_fit *made = NULL;
+    learn_fit *made = NULL;
     float *usual = NULL;
     const size_t actions = samples->n_actions, classes = samples->n_classes;
     const size_t width = actions * classes;
@@ -64,11 +64,11 @@ static psi_status fit_counts(void *self, psi_ctx *ctx, const cluster_samples *sa
     made = NULL;
 done:
     base_free(ctx, usual);
-    cluster_fit_free(ctx, made);
+    learn_fit_free(ctx, made);
     return status;
 }
 
-static psi_status predict(void *self, psi_ctx *ctx, const cluster_fit *fit, const uint64_t *rows,
+static psi_status predict(void *self, psi_ctx *ctx, const learn_fit *fit, const uint64_t *rows,
                           size_t n, float *p)
 {
     (void)ctx;
@@ -88,28 +88,28 @@ static void table_free(void *self, psi_ctx *ctx)
     base_free(ctx, table);
 }
 
-psi_status cluster_table_new(psi_ctx *ctx, const cluster_problem *problem, size_t max_distinct,
-                             cluster_approximator *out)
+psi_status learn_table_new(psi_ctx *ctx, const cluster_problem *problem, size_t max_distinct,
+                           learn_approximator *out)
 {
     psi_status status = PSI_OK;
     const psi_observations *observations = problem->data->observations;
     count_table *table = NULL;
-    cluster_distinct distinct = {0};
-    *out = (cluster_approximator){0};
+    problem_distinct distinct = {0};
+    *out = (learn_approximator){0};
     TRY(base_alloc_zero(ctx, 1, sizeof *table, &table));
     TRY(base_alloc(ctx, problem->n_rows, sizeof *table->id, &table->id));
-    TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
-    TRY(cluster_distinct_observations(ctx, &distinct, observations, NULL, problem->n_rows,
+    TRY(problem_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
+    TRY(problem_distinct_observations(ctx, &distinct, observations, NULL, problem->n_rows,
                                       max_distinct, table->id));
     table->n_distinct = distinct.n;
-    *out = (cluster_approximator){.kind = PSI_APPROXIMATOR_TABLE,
-                                  .self = table,
-                                  .fit = fit_counts,
-                                  .predict = predict,
-                                  .free = table_free};
+    *out = (learn_approximator){.kind = PSI_APPROXIMATOR_TABLE,
+                                .self = table,
+                                .fit = fit_counts,
+                                .predict = predict,
+                                .free = table_free};
     table = NULL;
 done:
-    cluster_distinct_free(ctx, &distinct);
+    problem_distinct_free(ctx, &distinct);
     table_free(table, ctx);
     return status;
 }

@@ -73,7 +73,7 @@ static void trunk_free(psi_ctx *ctx, trunk_state *trunk)
     reader_free(ctx, &trunk->next);
     reader_free(ctx, &trunk->query);
     reader_free(ctx, &trunk->key);
-    cluster_windows_free(ctx, &trunk->sampler, &trunk->batch);
+    problem_windows_free(ctx, &trunk->sampler, &trunk->batch);
     base_free(ctx, trunk->observations);
     base_free(ctx, trunk->features);
     base_free(ctx, trunk->d_pairs);
@@ -86,7 +86,7 @@ static void trunk_free(psi_ctx *ctx, trunk_state *trunk)
 }
 
 static psi_status trunk_new(psi_ctx *ctx, const cluster_problem *problem,
-                            const cluster_inputs *inputs, const trunk_options *options,
+                            const problem_inputs *inputs, const trunk_options *options,
                             psi_net *net, trunk_state *out)
 {
     psi_status status = PSI_OK;
@@ -104,7 +104,7 @@ static psi_status trunk_new(psi_ctx *ctx, const cluster_problem *problem,
         TRY(reader_new(ctx, d, 0, actions, inputs->n_coarse, most, options->seed + 4, &out->next));
         TRY(base_alloc(ctx, most, inputs->n_coarse * sizeof(float), &out->coarse));
     }
-    TRY(cluster_windows_new(ctx, problem, options->windows, options->length, options->seed,
+    TRY(problem_windows_new(ctx, problem, options->windows, options->length, options->seed,
                             &out->sampler, &out->batch));
     TRY(base_alloc(ctx, most, inputs->row_bytes, &out->observations));
     TRY(base_alloc(ctx, most, 2 * d * sizeof(float), &out->features));
@@ -113,7 +113,7 @@ static psi_status trunk_new(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, most, widest * sizeof(float), &out->d_outputs));
     TRY(base_alloc(ctx, 4 * most, CONTRAST_WIDTH * sizeof(float), &out->projected));
     TRY(base_blas_ready(ctx));
-    TRY(base_alloc(ctx, cluster_contrast_scratch(most), sizeof(float), &out->scratch));
+    TRY(base_alloc(ctx, learn_contrast_scratch(most), sizeof(float), &out->scratch));
     TRY(base_alloc(ctx, most, sizeof *out->pair_actions, &out->pair_actions));
 done:
     if (status != PSI_OK) trunk_free(ctx, out);
@@ -207,7 +207,7 @@ static psi_status contrast_next(psi_ctx *ctx, trunk_state *trunk, double weight,
     float *d_key = d_query + size;
     TRY(project(ctx, trunk, &trunk->query, 0, trunk->pair_actions, query));
     TRY(project(ctx, trunk, &trunk->key, 1, NULL, key));
-    *loss = cluster_contrast(query, key, n, TEMPERATURE, trunk->scratch, d_query, d_key);
+    *loss = learn_contrast(query, key, n, TEMPERATURE, trunk->scratch, d_query, d_key);
     TRY(unproject(ctx, trunk, &trunk->key, 1, NULL, d_key, weight, rate));
     // the query's workspace still holds its own forward pass
     TRY(unproject(ctx, trunk, &trunk->query, 0, trunk->pair_actions, d_query, weight, rate));
@@ -217,7 +217,7 @@ done:
 
 // What will be seen, in coarse outline? The mean of the squared error, of which 1 is no better than
 // knowing the mean.
-static psi_status predict_next(psi_ctx *ctx, trunk_state *trunk, const cluster_inputs *inputs,
+static psi_status predict_next(psi_ctx *ctx, trunk_state *trunk, const problem_inputs *inputs,
                                double weight, double rate, double *loss)
 {
     psi_status status = PSI_OK;
@@ -246,17 +246,17 @@ done:
     return status;
 }
 
-static psi_status train_step(psi_ctx *ctx, trunk_state *trunk, cluster_inputs *inputs,
+static psi_status train_step(psi_ctx *ctx, trunk_state *trunk, problem_inputs *inputs,
                              const trunk_options *options, base_random *random, double rate,
                              trunk_losses *losses)
 {
     psi_status status = PSI_OK;
     window_batch *batch = &trunk->batch;
-    TRY(cluster_inputs_gather(inputs, ctx, batch->rows, batch->n_rows, trunk->observations));
+    TRY(problem_inputs_gather(inputs, ctx, batch->rows, batch->n_rows, trunk->observations));
     if (inputs->n_coarse > 0) {
-        cluster_images_outline(inputs, batch->n_rows, trunk->observations, trunk->coarse);
+        problem_images_outline(inputs, batch->n_rows, trunk->observations, trunk->coarse);
     }
-    cluster_images_shift(inputs, random, options->shift, batch->n_rows, trunk->observations);
+    problem_images_shift(inputs, random, options->shift, batch->n_rows, trunk->observations);
     TRY(psi_net_forward(ctx, trunk->net, trunk->work, trunk->observations, batch->n_rows,
                         PSI_NORM_BATCH));
     for (size_t p = 0; p < batch->n_pairs; p++) {
@@ -290,8 +290,8 @@ done:
     return status;
 }
 
-psi_status cluster_trunk_train(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
-                               const trunk_options *options, psi_net *net, trunk_losses *losses)
+psi_status learn_trunk_train(psi_ctx *ctx, const cluster_problem *problem, problem_inputs *inputs,
+                             const trunk_options *options, psi_net *net, trunk_losses *losses)
 {
     psi_status status = PSI_OK;
     trunk_state trunk;
@@ -306,7 +306,7 @@ psi_status cluster_trunk_train(psi_ctx *ctx, const cluster_problem *problem, clu
     for (size_t step = 0; status == PSI_OK && step < options->steps; step++) {
         trunk_losses now = {0};
         base_random random = base_random_stream(options->seed, 0x77696e64, step);
-        cluster_windows_draw(&trunk.sampler, &random, &trunk.batch);
+        problem_windows_draw(&trunk.sampler, &random, &trunk.batch);
         const double rate = psi_schedule_at(&schedule, step, options->steps);
         status = train_step(ctx, &trunk, inputs, options, &random, rate, &now);
         if (status == PSI_OK) status = base_progress_at(&progress, step + 1);

@@ -23,7 +23,7 @@ typedef struct trunk_losses {
 
 // Trains a network whose heads (A × reward classes) predict the one-step reward. Transitions that
 // are held out are not touched.
-psi_status cluster_trunk_train(psi_ctx *ctx, const cluster_problem *problem, cluster_inputs *inputs,
-                               const trunk_options *options, psi_net *net, trunk_losses *losses);
+psi_status learn_trunk_train(psi_ctx *ctx, const cluster_problem *problem, problem_inputs *inputs,
+                             const trunk_options *options, psi_net *net, trunk_losses *losses);
 
 #endif

@@ -10,27 +10,27 @@
 
 enum { FIRST_ROOM = 256, BLOCK = 4096 };
 
-psi_status cluster_distinct_new(psi_ctx *ctx, size_t row_bytes, cluster_distinct *out)
+psi_status problem_distinct_new(psi_ctx *ctx, size_t row_bytes, problem_distinct *out)
 {
     psi_status status = PSI_OK;
-    *out = (cluster_distinct){
+    *out = (problem_distinct){
         .row_bytes = row_bytes, .room = FIRST_ROOM, .slots = (size_t)4 * FIRST_ROOM};
     TRY(base_alloc(ctx, out->room, row_bytes, &out->known));
     TRY(base_alloc_zero(ctx, out->slots, sizeof *out->slot, &out->slot));
 done:
-    if (status != PSI_OK) cluster_distinct_free(ctx, out);
+    if (status != PSI_OK) problem_distinct_free(ctx, out);
     return status;
 }
 
-void cluster_distinct_free(psi_ctx *ctx, cluster_distinct *set)
+void problem_distinct_free(psi_ctx *ctx, problem_distinct *set)
 {
     base_free(ctx, set->slot);
     base_free(ctx, set->known);
-    *set = (cluster_distinct){0};
+    *set = (problem_distinct){0};
 }
 
 // Where the row is, or the free slot where it belongs (open addressing).
-static size_t slot_of(const cluster_distinct *set, const void *row)
+static size_t slot_of(const problem_distinct *set, const void *row)
 {
     size_t at = XXH3_64bits(row, set->row_bytes) & (set->slots - 1);
     while (set->slot[at] &&
@@ -40,14 +40,14 @@ static size_t slot_of(const cluster_distinct *set, const void *row)
     return at;
 }
 
-uint32_t cluster_distinct_find(const cluster_distinct *set, const void *row)
+uint32_t problem_distinct_find(const problem_distinct *set, const void *row)
 {
     const uint32_t found = set->slot[slot_of(set, row)];
-    return found ? found - 1 : CLUSTER_DISTINCT_NONE;
+    return found ? found - 1 : PROBLEM_DISTINCT_NONE;
 }
 
 // Room for twice as many rows; at most a quarter of the slots are ever taken.
-static psi_status grow(psi_ctx *ctx, cluster_distinct *set)
+static psi_status grow(psi_ctx *ctx, problem_distinct *set)
 {
     psi_status status = PSI_OK;
     uint32_t *slot = NULL;
@@ -66,7 +66,7 @@ done:
     return status;
 }
 
-psi_status cluster_distinct_add(psi_ctx *ctx, cluster_distinct *set, const void *row,
+psi_status problem_distinct_add(psi_ctx *ctx, problem_distinct *set, const void *row,
                                 uint32_t *number)
 {
     size_t at = slot_of(set, row);
@@ -84,7 +84,7 @@ psi_status cluster_distinct_add(psi_ctx *ctx, cluster_distinct *set, const void 
     return PSI_OK;
 }
 
-psi_status cluster_distinct_observations(psi_ctx *ctx, cluster_distinct *set,
+psi_status problem_distinct_observations(psi_ctx *ctx, problem_distinct *set,
                                          const psi_observations *observations, const uint64_t *rows,
                                          size_t n, size_t most, uint32_t *numbers)
 {
@@ -100,7 +100,7 @@ psi_status cluster_distinct_observations(psi_ctx *ctx, cluster_distinct *set,
         for (size_t i = 0; i < count; i++) chosen[i] = rows ? rows[begin + i] : begin + i;
         TRY(psi_observations_gather(ctx, observations, chosen, count, block));
         for (size_t i = 0; i < count; i++) {
-            TRY(cluster_distinct_add(ctx, set, block + i * set->row_bytes, &numbers[begin + i]));
+            TRY(problem_distinct_add(ctx, set, block + i * set->row_bytes, &numbers[begin + i]));
             if (set->n > most) {
                 TRY(FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations", most));
             }

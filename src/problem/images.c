@@ -42,7 +42,7 @@ static bool are_separate(const float *x, size_t n, size_t channels, size_t pixel
 }
 
 // The mean outline, and how far outlines are from it.
-static void standardise_outlines(cluster_inputs *inputs, const float *outlines, size_t n)
+static void standardise_outlines(problem_inputs *inputs, const float *outlines, size_t n)
 {
     double variance = 0.0;
     for (size_t k = 0; k < inputs->n_coarse; k++) {
@@ -59,7 +59,7 @@ static void standardise_outlines(cluster_inputs *inputs, const float *outlines, 
     inputs->coarse_scale = variance > 0.0 ? (float)(1.0 / sqrt(variance)) : 0.0f;
 }
 
-psi_status cluster_images_look(psi_ctx *ctx, cluster_inputs *inputs)
+psi_status problem_images_look(psi_ctx *ctx, problem_inputs *inputs)
 {
     psi_status status = PSI_OK;
     const size_t all = psi_observations_count(inputs->observations);
@@ -78,7 +78,7 @@ psi_status cluster_images_look(psi_ctx *ctx, cluster_inputs *inputs)
     for (size_t i = 0; i < n; i++) {
         const uint64_t row = i * all / n;
         unsigned char *image = images + i * inputs->row_bytes;
-        TRY(cluster_inputs_gather(inputs, ctx, &row, 1, image));
+        TRY(problem_inputs_gather(inputs, ctx, &row, 1, image));
         for (size_t k = 0; k < size; k++) x[i * size + k] = pixel(image, inputs->dtype, k);
     }
     for (size_t k = 0; k < size; k++) {
@@ -87,7 +87,7 @@ psi_status cluster_images_look(psi_ctx *ctx, cluster_inputs *inputs)
         for (size_t i = 0; i < n; i++) x[i * size + k] -= mean;
     }
     inputs->separate_channels = are_separate(x, n, channels, h * w);
-    cluster_images_outline(inputs, n, images, outlines);
+    problem_images_outline(inputs, n, images, outlines);
     standardise_outlines(inputs, outlines, n);
 done:
     base_free(ctx, outlines);
@@ -96,7 +96,7 @@ done:
     return status;
 }
 
-void cluster_images_outline(const cluster_inputs *inputs, size_t n, const void *images, float *out)
+void problem_images_outline(const problem_inputs *inputs, size_t n, const void *images, float *out)
 {
     const size_t channels = inputs->shape.dim[0], h = inputs->shape.dim[1];
     const size_t w = inputs->shape.dim[2], side = inputs->coarse_side;
@@ -136,7 +136,7 @@ static void move_plane(const unsigned char *from, unsigned char *to, size_t h, s
     }
 }
 
-void cluster_images_shift(const cluster_inputs *inputs, base_random *random, size_t most, size_t n,
+void problem_images_shift(const problem_inputs *inputs, base_random *random, size_t most, size_t n,
                           void *images)
 {
     unsigned char before[LARGEST_PLANE];

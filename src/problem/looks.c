@@ -13,7 +13,7 @@
 enum { CELL = 8, MOST_CELLS = 1 << 15 };
 
 // The rows that are states: not terminal, and seen.
-static psi_status list_leaves(psi_ctx *ctx, const cluster_problem *problem, cluster_looks *out)
+static psi_status list_leaves(psi_ctx *ctx, const cluster_problem *problem, problem_looks *out)
 {
     psi_status status = PSI_OK;
     TRY(base_alloc(ctx, problem->n_rows, sizeof *out->leaf, &out->leaf));
@@ -22,7 +22,7 @@ done:
     return status;
 }
 
-static psi_status nodes_new(psi_ctx *ctx, size_t n, bool looks, cluster_looks *out)
+static psi_status nodes_new(psi_ctx *ctx, size_t n, bool looks, problem_looks *out)
 {
     psi_status status = PSI_OK;
     TRY(base_alloc(ctx, n, sizeof *out->left, &out->left));
@@ -36,18 +36,18 @@ done:
 
 // ---- distinct observations ----------------------------------------------------------------------
 
-psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
-                                  cluster_looks *out)
+psi_status problem_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
+                                  problem_looks *out)
 {
     psi_status status = PSI_OK;
     const psi_observations *observations = problem->data->observations;
-    cluster_distinct distinct = {0};
+    problem_distinct distinct = {0};
     uint32_t *numbers = NULL;
-    *out = (cluster_looks){0};
+    *out = (problem_looks){0};
     TRY(list_leaves(ctx, problem, out));
     TRY(base_alloc(ctx, problem->n_states, sizeof *numbers, &numbers));
-    TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
-    TRY(cluster_distinct_observations(ctx, &distinct, observations, problem->states,
+    TRY(problem_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
+    TRY(problem_distinct_observations(ctx, &distinct, observations, problem->states,
                                       problem->n_states, most, numbers));
     for (size_t i = 0; i < problem->n_states; i++) {
         out->leaf[problem->states[i]] = (int32_t)numbers[i];
@@ -55,18 +55,18 @@ psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, 
     TRY(nodes_new(ctx, distinct.n, false, out));
     out->n_leaves = distinct.n;
 done:
-    cluster_distinct_free(ctx, &distinct);
+    problem_distinct_free(ctx, &distinct);
     base_free(ctx, numbers);
-    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
 
-psi_status cluster_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
+psi_status problem_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
                                    const int32_t *labels, size_t n, size_t first,
-                                   cluster_looks *out)
+                                   problem_looks *out)
 {
     psi_status status = PSI_OK;
-    *out = (cluster_looks){0};
+    *out = (problem_looks){0};
     TRY(list_leaves(ctx, problem, out));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
@@ -75,7 +75,7 @@ psi_status cluster_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
     TRY(nodes_new(ctx, n, false, out));
     out->n_leaves = n;
 done:
-    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
 
@@ -92,7 +92,7 @@ typedef struct growing {
     float *direction;     // (width)
 } growing;
 
-void cluster_looks_standardise(const cluster_problem *problem, size_t width, float *vectors)
+void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors)
 {
     for (size_t w = 0; w < width; w++) {
         double mean = 0.0, square = 0.0;
@@ -237,14 +237,14 @@ static float gap_between(const growing *grow, size_t begin, size_t middle, size_
     return (float)((mean[1] - mean[0]) / fmax(deviation[0] + deviation[1], 1e-30));
 }
 
-psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                              float *vectors, cluster_looks *out)
+psi_status problem_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
+                              float *vectors, problem_looks *out)
 {
     psi_status status = PSI_OK;
     const size_t n = problem->n_states, cell = base_max(CELL, n / MOST_CELLS);
     growing grow = {.ctx = ctx, .width = width, .vectors = vectors};
     size_t nodes = 1, room = base_max(4 * (n / cell) + 64, 64);
-    *out = (cluster_looks){.width = width, .vectors = vectors};
+    *out = (problem_looks){.width = width, .vectors = vectors};
     TRY(list_leaves(ctx, problem, out));
     TRY(nodes_new(ctx, room, true, out));
     TRY(base_alloc(ctx, room, sizeof *out->begin, &out->begin));
@@ -293,16 +293,16 @@ done:
     base_free(ctx, grow.side);
     base_free(ctx, grow.other);
     base_free(ctx, grow.row);
-    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
 
-psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
-                                    const cluster_looks *tree, size_t most, double impurity,
-                                    cluster_looks *out)
+psi_status problem_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
+                                    const problem_looks *tree, size_t most, double impurity,
+                                    problem_looks *out)
 {
     psi_status status = PSI_OK;
-    *out = (cluster_looks){.width = tree->width, .vectors = tree->vectors};
+    *out = (problem_looks){.width = tree->width, .vectors = tree->vectors};
     TRY(list_leaves(ctx, problem, out));
     for (size_t v = 0; v < tree->forest.n_nodes; v++) {
         const int32_t up = tree->parent[v];
@@ -316,12 +316,12 @@ psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem
     TRY(nodes_new(ctx, out->n_leaves, true, out));
     out->forest.impurity = impurity;
 done:
-    if (status != PSI_OK) cluster_looks_free(ctx, out);
+    if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
 
 // The smallest branch around a row that has a few dozen others.
-static int32_t branch_of(const cluster_looks *looks, uint64_t row)
+static int32_t branch_of(const problem_looks *looks, uint64_t row)
 {
     enum { BRANCH = 48 };
     int32_t v = looks->leaf[row];
@@ -342,7 +342,7 @@ static float farthest(const neighbours *found)
 }
 
 // Among the rows of a node.
-static void nearest_below(const cluster_looks *looks, int32_t v, const int32_t *labels,
+static void nearest_below(const problem_looks *looks, int32_t v, const int32_t *labels,
                           uint64_t row, neighbours *found)
 {
     const size_t width = looks->width;
@@ -364,7 +364,7 @@ static void nearest_below(const cluster_looks *looks, int32_t v, const int32_t *
     }
 }
 
-size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+size_t problem_looks_nearest(const problem_looks *looks, const int32_t *labels, uint64_t row,
                              uint64_t nearest[LOOKS_NEAREST])
 {
     neighbours found = {.row = nearest};
@@ -374,7 +374,7 @@ size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, 
 
 // Below a node: the side of its plane that the row is on first, and the other only if the plane is
 // nearer than the farthest neighbour so far.
-static void search_below(const cluster_looks *looks, int32_t v, uint64_t row, neighbours *found)
+static void search_below(const problem_looks *looks, int32_t v, uint64_t row, neighbours *found)
 {
     const size_t width = looks->width;
     if (looks->left[v] < 0) {
@@ -394,7 +394,7 @@ static void search_below(const cluster_looks *looks, int32_t v, uint64_t row, ne
     search_below(looks, right ? looks->left[v] : looks->right[v], row, found);
 }
 
-size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
+size_t problem_looks_nearest_of_all(const problem_looks *looks, uint64_t row,
                                     uint64_t nearest[LOOKS_NEAREST])
 {
     neighbours found = {.row = nearest};
@@ -402,7 +402,7 @@ size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
     return found.n;
 }
 
-size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, uint64_t row,
                           int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS])
 {
     const int32_t v = branch_of(looks, row);
@@ -417,7 +417,7 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uin
         share[0] = 1.0f;
         return 1;
     }
-    const size_t voters = cluster_looks_nearest(looks, labels, row, nearest);
+    const size_t voters = problem_looks_nearest(looks, labels, row, nearest);
     const float own = labels[row] >= 0 ? 0.5f : 0.0f; // the label of its cell has half of the votes
     if (labels[row] >= 0) {
         label[n] = labels[row];
@@ -437,7 +437,7 @@ size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uin
     return n;
 }
 
-void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks)
+void problem_looks_free(psi_ctx *ctx, problem_looks *looks)
 {
     base_free(ctx, looks->row);
     base_free(ctx, looks->begin);
@@ -448,5 +448,5 @@ void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks)
     base_free(ctx, looks->parent);
     base_free(ctx, looks->leaf);
     base_free(ctx, looks->plane);
-    *looks = (cluster_looks){0};
+    *looks = (problem_looks){0};
 }

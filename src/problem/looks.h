@@ -8,7 +8,7 @@
 
 #include <psifold/evidence.h>
 
-typedef struct cluster_looks {
+typedef struct problem_looks {
     psi_forest forest; // left and right belong to it
     int32_t *left, *right, *parent;
     int32_t *leaf; // (n_rows) the leaf of every observation; −1: terminal, or never seen
@@ -20,46 +20,46 @@ typedef struct cluster_looks {
     const float *vectors;  // (n_rows, width) standardised; the caller's
     uint64_t *row;         // (n_states) the rows of a node side by side: …
     uint64_t *begin, *end; // (n_nodes) … row[begin] … row[end − 1]
-} cluster_looks;
+} problem_looks;
 
 // Distinct observations, numbered. PSI_ELIMIT if there are more than most.
-psi_status cluster_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
-                                  cluster_looks *out);
+psi_status problem_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
+                                  problem_looks *out);
 
 // Labels (n_rows), first … first + n − 1, as if they were distinct observations.
-psi_status cluster_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
+psi_status problem_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
                                    const int32_t *labels, size_t n, size_t first,
-                                   cluster_looks *out);
+                                   problem_looks *out);
 
 // Every number of the vectors gets mean 0 and variance 1 over the states.
-void cluster_looks_standardise(const cluster_problem *problem, size_t width, float *vectors);
+void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors);
 
 // A tree over vectors (n_rows, width), one for each observation, which must outlive it.
-psi_status cluster_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                              float *vectors, cluster_looks *out);
+psi_status problem_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
+                              float *vectors, problem_looks *out);
 
 // Branches of a tree of at most so many observations, each by itself: prototypes, which mix latent
 // states everywhere, by as much as the impurity says (psi_forest).
-psi_status cluster_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
-                                    const cluster_looks *tree, size_t most, double impurity,
-                                    cluster_looks *out);
+psi_status problem_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
+                                    const problem_looks *tree, size_t most, double impurity,
+                                    problem_looks *out);
 
 // What the looks of a row say of its label: the votes of its nearest neighbours among the labelled
 // rows on its branch, and of its own cell, which has half of them. At most LOOKS_LABELS labels,
 // with the share of the votes of each; returns how many. A row amid others of its own label has
 // that one only.
 enum { LOOKS_LABELS = 4 };
-size_t cluster_looks_vote(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, uint64_t row,
                           int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);
 
 // The rows that look most like a row, on its branch: up to LOOKS_NEAREST, nearest first.
 enum { LOOKS_NEAREST = 9 };
-size_t cluster_looks_nearest(const cluster_looks *looks, const int32_t *labels, uint64_t row,
+size_t problem_looks_nearest(const problem_looks *looks, const int32_t *labels, uint64_t row,
                              uint64_t nearest[LOOKS_NEAREST]); // labels: none that is −1; or NULL
 // Among all rows, on whichever branch. O(n_states · width).
-size_t cluster_looks_nearest_of_all(const cluster_looks *looks, uint64_t row,
+size_t problem_looks_nearest_of_all(const problem_looks *looks, uint64_t row,
                                     uint64_t nearest[LOOKS_NEAREST]);
 
-void cluster_looks_free(psi_ctx *ctx, cluster_looks *looks);
+void problem_looks_free(psi_ctx *ctx, problem_looks *looks);
 
 #endif

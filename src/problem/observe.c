@@ -10,7 +10,7 @@
 enum { LOOKED_AT = 4096, RAW_ROWS = 1024, SMALLEST_SIDE = 8, MOST_CHANNELS = 16 };
 
 // (H, W, C) if the last dimension can only be channels, else (C, H, W).
-static bool find_frame(cluster_inputs *inputs, const psi_shape *shape)
+static bool find_frame(problem_inputs *inputs, const psi_shape *shape)
 {
     const size_t *dim = shape->dim;
     if (shape->rank == 2 && dim[0] >= SMALLEST_SIDE && dim[1] >= SMALLEST_SIDE) {
@@ -31,7 +31,7 @@ static bool find_frame(cluster_inputs *inputs, const psi_shape *shape)
 }
 
 // One frame, or several whose channels are all of one image.
-static bool find_image(cluster_inputs *inputs, const psi_shape *shape)
+static bool find_image(problem_inputs *inputs, const psi_shape *shape)
 {
     const size_t *dim = shape->dim;
     if (shape->rank < 4) return find_frame(inputs, shape);
@@ -53,7 +53,7 @@ static double element(const unsigned char *row, psi_dtype dtype, size_t i)
     return 0.0;
 }
 
-static void convert_one(const cluster_inputs *inputs, const unsigned char *from, size_t source,
+static void convert_one(const problem_inputs *inputs, const unsigned char *from, size_t source,
                         unsigned char *to, size_t i)
 {
     if (inputs->dtype == PSI_UINT8) {
@@ -65,7 +65,7 @@ static void convert_one(const cluster_inputs *inputs, const unsigned char *from,
 }
 
 // One observation into the network's type and order.
-static void convert(const cluster_inputs *inputs, const unsigned char *from, unsigned char *to)
+static void convert(const problem_inputs *inputs, const unsigned char *from, unsigned char *to)
 {
     const size_t size = psi_shape_size(&inputs->shape), pixels = size / inputs->shape.dim[0];
     const size_t channels = inputs->shape.dim[0] / inputs->frames;
@@ -80,10 +80,10 @@ static void convert(const cluster_inputs *inputs, const unsigned char *from, uns
     }
 }
 
-psi_status cluster_inputs_gather(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n,
+psi_status problem_inputs_gather(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n,
                                  void *out)
 {
-    cluster_inputs *inputs = user;
+    problem_inputs *inputs = user;
     inputs->passed += n;
     if (!inputs->raw) return psi_observations_gather(ctx, inputs->observations, rows, n, out);
     const size_t raw_bytes = psi_observations_row_bytes(inputs->observations);
@@ -101,7 +101,7 @@ psi_status cluster_inputs_gather(void *user, psi_ctx *ctx, const uint64_t *rows,
 }
 
 // Mean and deviation of every component of a vector, or of every channel of an image.
-static psi_status standardise(psi_ctx *ctx, cluster_inputs *inputs)
+static psi_status standardise(psi_ctx *ctx, problem_inputs *inputs)
 {
     psi_status status = PSI_OK;
     const size_t n = psi_observations_count(inputs->observations);
@@ -115,7 +115,7 @@ static psi_status standardise(psi_ctx *ctx, cluster_inputs *inputs)
     TRY(base_alloc(ctx, 1, inputs->row_bytes, &row));
     for (size_t i = 0; i < looked_at; i++) {
         const uint64_t at = i * n / looked_at;
-        TRY(cluster_inputs_gather(inputs, ctx, &at, 1, row));
+        TRY(problem_inputs_gather(inputs, ctx, &at, 1, row));
         for (size_t k = 0; k < size; k++) {
             const double x = element(row, inputs->dtype, k);
             if (!isfinite(x)) {
@@ -143,11 +143,11 @@ done:
     return status;
 }
 
-psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
-                              cluster_inputs *out)
+psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
+                              problem_inputs *out)
 {
     psi_status status = PSI_OK;
-    *out = (cluster_inputs){.observations = observations, .frames = 1};
+    *out = (problem_inputs){.observations = observations, .frames = 1};
     const psi_shape *shape = psi_observations_shape(observations);
     const psi_dtype dtype = psi_observations_dtype(observations);
     out->is_image = !as_vectors && find_image(out, shape);
@@ -162,14 +162,14 @@ psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations
         TRY(base_alloc(ctx, RAW_ROWS, psi_observations_row_bytes(observations), &out->raw));
     }
     TRY(standardise(ctx, out));
-    if (out->is_image) TRY(cluster_images_look(ctx, out));
+    if (out->is_image) TRY(problem_images_look(ctx, out));
     out->passed = 0; // these were only looked at
 done:
-    if (status != PSI_OK) cluster_inputs_free(ctx, out);
+    if (status != PSI_OK) problem_inputs_free(ctx, out);
     return status;
 }
 
-psi_status cluster_inputs_match(psi_ctx *ctx, const cluster_inputs *inputs,
+psi_status problem_inputs_match(psi_ctx *ctx, const problem_inputs *inputs,
                                 const psi_net_spec *spec)
 {
     if (psi_shape_size(&inputs->shape) == psi_shape_size(&spec->input) &&
@@ -182,11 +182,11 @@ psi_status cluster_inputs_match(psi_ctx *ctx, const cluster_inputs *inputs,
                 psi_dtype_name(inputs->dtype), psi_shape_size(&inputs->shape));
 }
 
-void cluster_inputs_free(psi_ctx *ctx, cluster_inputs *inputs)
+void problem_inputs_free(psi_ctx *ctx, problem_inputs *inputs)
 {
     base_free(ctx, inputs->mean);
     base_free(ctx, inputs->scale);
     base_free(ctx, inputs->coarse_mean);
     base_free(ctx, inputs->raw);
-    *inputs = (cluster_inputs){0};
+    *inputs = (problem_inputs){0};
 }

@@ -5,7 +5,7 @@
 #include <psifold/data.h>
 #include <psifold/nn.h>
 
-typedef struct cluster_inputs {
+typedef struct problem_inputs {
     const psi_observations *observations;
     psi_dtype dtype;  // PSI_UINT8 or PSI_FLOAT32: what gather delivers
     psi_shape shape;  // {D} or {C, H, W}
@@ -22,20 +22,20 @@ typedef struct cluster_inputs {
     unsigned char *raw;     // (raw_rows, observation's row_bytes) where a conversion is needed
     size_t raw_rows;
     uint64_t passed; // inputs gathered since it was made: each goes through a network once
-} cluster_inputs;
+} problem_inputs;
 
 // Looks at up to 4,096 observations for mean and deviation; as_vectors takes images for vectors,
 // too. PSI_EDATA if one of them is not a finite number, PSI_EUNSUPPORTED for shapes that are
 // neither vectors nor images.
-psi_status cluster_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
-                              cluster_inputs *out);
+psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
+                              problem_inputs *out);
 // PSI_ESHAPE unless a network of this specification takes them.
-psi_status cluster_inputs_match(psi_ctx *ctx, const cluster_inputs *inputs,
+psi_status problem_inputs_match(psi_ctx *ctx, const problem_inputs *inputs,
                                 const psi_net_spec *spec);
-void cluster_inputs_free(psi_ctx *ctx, cluster_inputs *inputs);
+void problem_inputs_free(psi_ctx *ctx, problem_inputs *inputs);
 
 // Copies the inputs of these rows to out; used by one thread at a time.
-psi_status cluster_inputs_gather(void *inputs, psi_ctx *ctx, const uint64_t *rows, size_t n,
+psi_status problem_inputs_gather(void *inputs, psi_ctx *ctx, const uint64_t *rows, size_t n,
                                  void *out);
 
 #endif

@@ -71,7 +71,7 @@ static int by_key(const void *a, const void *b)
 
 // How often two rewards of the same look and action are the same number.
 static psi_status share_of_repeats(psi_ctx *ctx, const cluster_problem *problem,
-                                   const cluster_looks *looks, double *share)
+                                   const problem_looks *looks, double *share)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -110,8 +110,8 @@ done:
 
 // What is known of the mean reward of every leaf and action: its variance is that of its own draws,
 // held near that of the branch it is on.
-psi_status cluster_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
-                                const cluster_looks *looks, outcome_rewards *out)
+psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
+                                const problem_looks *looks, outcome_rewards *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -175,12 +175,12 @@ done:
     base_free(ctx, square);
     base_free(ctx, sum);
     base_free(ctx, n);
-    if (status != PSI_OK) cluster_outcome_rewards_free(ctx, out);
+    if (status != PSI_OK) problem_outcome_rewards_free(ctx, out);
     return status;
 }
 
-psi_status cluster_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
-                                   const cluster_looks *looks, outcome_rewards *out)
+psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
+                                   const problem_looks *looks, outcome_rewards *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -191,7 +191,7 @@ psi_status cluster_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
     if (n > 2) TRY(share_of_repeats(ctx, problem, looks, &repeats));
     const double determined = looks->forest.looks ? REPEATS_IN_CELLS : 1.0;
     if (n > MOST_CLASSES || repeats < determined) {
-        TRY(cluster_mean_rewards(ctx, problem, looks, out));
+        TRY(problem_mean_rewards(ctx, problem, looks, out));
         goto done;
     }
     out->n = n;
@@ -201,11 +201,11 @@ psi_status cluster_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
     }
 done:
     base_free(ctx, value);
-    if (status != PSI_OK) cluster_outcome_rewards_free(ctx, out);
+    if (status != PSI_OK) problem_outcome_rewards_free(ctx, out);
     return status;
 }
 
-void cluster_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards)
+void problem_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards)
 {
     base_free(ctx, rewards->of);
     base_free(ctx, rewards->precision);

@@ -13,12 +13,12 @@ typedef struct outcome_rewards {
     double *precision, *weighted; // (n_nodes, A) of the leaves, as psi_draws has them; numbers only
 } outcome_rewards;
 
-psi_status cluster_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
-                                   const cluster_looks *looks, outcome_rewards *out);
+psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
+                                   const problem_looks *looks, outcome_rewards *out);
 // The same as numbers, whatever they are; looks of which leaf, left, parent and forest.n_nodes are
 // asked for.
-psi_status cluster_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
-                                const cluster_looks *looks, outcome_rewards *out);
-void cluster_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards);
+psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
+                                const problem_looks *looks, outcome_rewards *out);
+void problem_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards);
 
 #endif

@@ -90,12 +90,12 @@ done:
     return status;
 }
 
-psi_status cluster_problem_new(psi_ctx *ctx, const psi_trajectories *data, uint64_t seed,
-                               cluster_problem *out)
+psi_status problem_new(psi_ctx *ctx, const psi_trajectories *data, uint64_t seed,
+                       cluster_problem *out)
 {
     psi_status status = PSI_OK;
     *out = (cluster_problem){.data = data, .n_rows = data->n_observations};
-    TRY(cluster_reward_classes(ctx, data->rewards, data->n_transitions, &out->rewards));
+    TRY(problem_reward_classes(ctx, data->rewards, data->n_transitions, &out->rewards));
     TRY(check_observations(ctx, data->observations));
     TRY(base_alloc(ctx, data->n_observations, sizeof *out->states, &out->states));
     TRY(base_alloc(ctx, data->n_transitions, sizeof *out->row, &out->row));
@@ -103,13 +103,13 @@ psi_status cluster_problem_new(psi_ctx *ctx, const psi_trajectories *data, uint6
     list_states(out);
     hold_out(out, seed);
 done:
-    if (status != PSI_OK) cluster_problem_free(ctx, out);
+    if (status != PSI_OK) problem_free(ctx, out);
     return status;
 }
 
-void cluster_problem_free(psi_ctx *ctx, cluster_problem *problem)
+void problem_free(psi_ctx *ctx, cluster_problem *problem)
 {
-    cluster_reward_classes_free(ctx, &problem->rewards);
+    problem_reward_classes_free(ctx, &problem->rewards);
     base_free(ctx, problem->states);
     base_free(ctx, problem->row);
     base_free(ctx, problem->held_out);
@@ -131,7 +131,7 @@ psi_paths psi_trajectories_paths(const psi_trajectories *data, const int32_t *la
                        .terminated = data->terminated};
 }
 
-psi_paths cluster_paths(const cluster_problem *problem, const int32_t *labels, size_t n_latent)
+psi_paths problem_paths(const cluster_problem *problem, const int32_t *labels, size_t n_latent)
 {
     return psi_trajectories_paths(problem->data, labels, n_latent, problem->has_terminal);
 }

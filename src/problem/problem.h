@@ -22,11 +22,11 @@ typedef struct cluster_problem {
 // Every tenth episode, chosen by the seed, is held out (none if there are fewer than ten).
 // PSI_EDATA if there is nothing to learn: no transition, rewards that never vary, or observations
 // that are not numbers.
-psi_status cluster_problem_new(psi_ctx *ctx, const psi_trajectories *data, uint64_t seed,
-                               cluster_problem *out);
-void cluster_problem_free(psi_ctx *ctx, cluster_problem *problem);
+psi_status problem_new(psi_ctx *ctx, const psi_trajectories *data, uint64_t seed,
+                       cluster_problem *out);
+void problem_free(psi_ctx *ctx, cluster_problem *problem);
 
 // The trajectories with these labels (n_rows) in the place of observations.
-psi_paths cluster_paths(const cluster_problem *problem, const int32_t *labels, size_t n_latent);
+psi_paths problem_paths(const cluster_problem *problem, const int32_t *labels, size_t n_latent);
 
 #endif

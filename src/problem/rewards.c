@@ -253,7 +253,7 @@ static void choose_boundaries(const double *sorted, size_t n, mixture *mix, rewa
     }
 }
 
-psi_status cluster_reward_classes(psi_ctx *ctx, const double *rewards, size_t n,
+psi_status problem_reward_classes(psi_ctx *ctx, const double *rewards, size_t n,
                                   reward_classes *out)
 {
     psi_status status = PSI_OK;
@@ -294,11 +294,11 @@ psi_status cluster_reward_classes(psi_ctx *ctx, const double *rewards, size_t n,
 done:
     base_free(ctx, mix);
     base_free(ctx, sorted);
-    if (status != PSI_OK) cluster_reward_classes_free(ctx, out);
+    if (status != PSI_OK) problem_reward_classes_free(ctx, out);
     return status;
 }
 
-void cluster_reward_classes_free(psi_ctx *ctx, reward_classes *classes)
+void problem_reward_classes_free(psi_ctx *ctx, reward_classes *classes)
 {
     base_free(ctx, classes->value);
     base_free(ctx, classes->of);

@@ -21,8 +21,8 @@ enum { REWARD_MAX_CLASSES = 16 };
 
 // O(transitions · log transitions). The arrays belong to the caller. PSI_EDATA if there is no
 // transition, or a reward is not finite.
-psi_status cluster_reward_classes(psi_ctx *ctx, const double *rewards, size_t n,
+psi_status problem_reward_classes(psi_ctx *ctx, const double *rewards, size_t n,
                                   reward_classes *out);
-void cluster_reward_classes_free(psi_ctx *ctx, reward_classes *classes);
+void problem_reward_classes_free(psi_ctx *ctx, reward_classes *classes);
 
 #endif

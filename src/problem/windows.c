@@ -59,7 +59,7 @@ static void add_window(const window_sampler *sampler, base_random *random, uint6
     }
 }
 
-void cluster_windows_draw(const window_sampler *sampler, base_random *random, window_batch *batch)
+void problem_windows_draw(const window_sampler *sampler, base_random *random, window_batch *batch)
 {
     const size_t classes = sampler->problem->rewards.n;
     const size_t *begin = sampler->class_begin;
@@ -92,7 +92,7 @@ static psi_status estimate_priors(psi_ctx *ctx, window_sampler *sampler, uint64_
     TRY(base_alloc_zero(ctx, cells, sizeof *there, &there));
     base_random random = base_random_stream(seed, 0x7072696f, 0);
     for (size_t i = 0; i < PRIOR_DRAWS; i++) {
-        cluster_windows_draw(sampler, &random, batch);
+        problem_windows_draw(sampler, &random, batch);
         for (size_t k = 0; k < batch->n_rows; k++) {
             if (batch->weights[k] == 0.0f) continue;
             seen[(size_t)batch->actions[k] * classes + (size_t)batch->rewards[k]] += 1.0;
@@ -114,7 +114,7 @@ done:
     return status;
 }
 
-psi_status cluster_windows_new(psi_ctx *ctx, const cluster_problem *problem, size_t windows,
+psi_status problem_windows_new(psi_ctx *ctx, const cluster_problem *problem, size_t windows,
                                size_t length, uint64_t seed, window_sampler *out,
                                window_batch *batch)
 {
@@ -130,11 +130,11 @@ psi_status cluster_windows_new(psi_ctx *ctx, const cluster_problem *problem, siz
     TRY(base_alloc(ctx, most, sizeof *batch->first, &batch->first));
     TRY(estimate_priors(ctx, out, seed, batch));
 done:
-    if (status != PSI_OK) cluster_windows_free(ctx, out, batch);
+    if (status != PSI_OK) problem_windows_free(ctx, out, batch);
     return status;
 }
 
-void cluster_windows_free(psi_ctx *ctx, window_sampler *sampler, window_batch *batch)
+void problem_windows_free(psi_ctx *ctx, window_sampler *sampler, window_batch *batch)
 {
     base_free(ctx, sampler->usable);
     base_free(ctx, sampler->episode);

@@ -25,12 +25,12 @@ typedef struct window_sampler {
     float *log_priors;   // (A, classes) what the choice of windows adds to the reward's logits
 } window_sampler;
 
-psi_status cluster_windows_new(psi_ctx *ctx, const cluster_problem *problem, size_t windows,
+psi_status problem_windows_new(psi_ctx *ctx, const cluster_problem *problem, size_t windows,
                                size_t length, uint64_t seed, window_sampler *out,
                                window_batch *batch);
-void cluster_windows_free(psi_ctx *ctx, window_sampler *sampler, window_batch *batch);
+void problem_windows_free(psi_ctx *ctx, window_sampler *sampler, window_batch *batch);
 
 // Fills the batch anew. The same random stream gives the same batch.
-void cluster_windows_draw(const window_sampler *sampler, base_random *random, window_batch *batch);
+void problem_windows_draw(const window_sampler *sampler, base_random *random, window_batch *batch);
 
 #endif

@@ -27,7 +27,7 @@ static const float UNLIKE = -9.2f; // one in 10,000; with one in 10⁹ looks are
 typedef struct refining {
     psi_ctx *ctx;
     const cluster_problem *problem;
-    const cluster_looks *looks;
+    const problem_looks *looks;
     const outcome_rewards *rewards;
     const by_evidence_options *options;
     by_evidence *found;
@@ -41,9 +41,9 @@ typedef struct refining {
     uint64_t *seen;   // (n_steps) a digest of every refinement
 } refining;
 
-double judging_safe(double n)
+double refine_safe_nats(double n)
 {
-    return log(fmax(n, 1.0) / JUDGING_ALLOWED);
+    return log(fmax(n, 1.0) / REFINE_ALLOWED);
 }
 
 // ---- what followed ------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ static psi_status spread(refining *run, const psi_grouping *grouping)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
-    const cluster_looks *looks = run->looks;
+    const problem_looks *looks = run->looks;
     by_evidence *found = run->found;
     const int32_t first = problem->has_terminal ? 1 : 0;
     int32_t *known = NULL;
@@ -181,8 +181,8 @@ static psi_status tell(refining *run, double started, const int32_t *before, siz
     }
     step.ignored = (double)ignored / (double)run->problem->n_states;
     TRY(base_alloc(run->ctx, found->n_latent + 2, sizeof *parent, &parent));
-    TRY(cluster_compare(run->ctx, run->problem->n_rows, before, n_before, found->labels,
-                        found->n_latent, &step.agreement, parent));
+    TRY(refine_compare(run->ctx, run->problem->n_rows, before, n_before, found->labels,
+                       found->n_latent, &step.agreement, parent));
     step.seconds = base_seconds() - started;
     TRY(base_resize(run->ctx, found->n_steps + 1, sizeof *found->steps, &found->steps));
     found->steps[found->n_steps++] = step;
@@ -356,7 +356,7 @@ static psi_status refine_with_caution(refining *run)
     double shared = (double)run->looks->n_leaves, alike;
     bool apart = false;
     for (size_t turn = 0; turn < 2; turn++) {
-        run->clear = judging_safe(shared);
+        run->clear = refine_safe_nats(shared);
         TRY(refine_until_nothing_changes(run));
         if (found->n_steps >= run->options->max_refinements) goto done;
         TRY(count_shared(run, &shared, &alike, &apart));
@@ -390,7 +390,7 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
         float *share = *likelihood + row * LOOKS_LABELS;
         size_t votes = 0;
         if (run->looks->leaf[row] >= 0) {
-            votes = cluster_looks_vote(run->looks, run->found->labels, row, label, share);
+            votes = problem_looks_vote(run->looks, run->found->labels, row, label, share);
         } else if (run->found->labels[row] >= 0) {
             label[votes] = run->found->labels[row];
             share[votes++] = 1.0f;
@@ -419,7 +419,7 @@ static psi_status smooth(refining *run, double keep, size_t *changed)
     psi_emissions looks;
     int32_t *smoothed = NULL, *index = NULL;
     float *likelihood = NULL;
-    const psi_paths paths = cluster_paths(problem, found->labels, found->n_latent);
+    const psi_paths paths = problem_paths(problem, found->labels, found->n_latent);
     TRY(listen_to_looks(run, &looks, &index, &likelihood));
     how.emissions = &looks;
     how.keep = keep;
@@ -466,9 +466,9 @@ done:
     return status;
 }
 
-psi_status cluster_refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
-                                      const cluster_looks *looks, const outcome_rewards *rewards,
-                                      const by_evidence_options *options, by_evidence *out)
+psi_status refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
+                              const problem_looks *looks, const outcome_rewards *rewards,
+                              const by_evidence_options *options, by_evidence *out)
 {
     psi_status status = PSI_OK;
     const size_t n = problem->n_rows, transitions = problem->data->n_transitions;
@@ -510,11 +510,11 @@ done:
     base_free(ctx, run.outcome);
     base_free(ctx, run.node);
     base_free(ctx, run.known);
-    if (status != PSI_OK) cluster_by_evidence_free(ctx, out);
+    if (status != PSI_OK) refine_by_evidence_free(ctx, out);
     return status;
 }
 
-void cluster_by_evidence_free(psi_ctx *ctx, by_evidence *found)
+void refine_by_evidence_free(psi_ctx *ctx, by_evidence *found)
 {
     base_free(ctx, found->labels);
     base_free(ctx, found->confidence);

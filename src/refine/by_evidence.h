@@ -10,10 +10,10 @@
 #include <psifold/cluster.h>
 
 // The probability of being wrong anywhere that `certain` allows, shared by all questions of a kind.
-#define JUDGING_ALLOWED 0.01
+#define REFINE_ALLOWED 0.01
 
 // Nats that make each of n questions safe enough.
-double judging_safe(double n);
+double refine_safe_nats(double n);
 
 typedef struct by_evidence_options {
     size_t max_refinements, max_latent_states;
@@ -38,9 +38,9 @@ typedef struct by_evidence {
     int32_t unclear_pair[2]; // … as these two were not
 } by_evidence;
 
-psi_status cluster_refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
-                                      const cluster_looks *looks, const outcome_rewards *rewards,
-                                      const by_evidence_options *options, by_evidence *out);
-void cluster_by_evidence_free(psi_ctx *ctx, by_evidence *found);
+psi_status refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
+                              const problem_looks *looks, const outcome_rewards *rewards,
+                              const by_evidence_options *options, by_evidence *out);
+void refine_by_evidence_free(psi_ctx *ctx, by_evidence *found);
 
 #endif

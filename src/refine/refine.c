@@ -19,7 +19,7 @@ static const double WIDEST = 0.5; // radius of a cluster, if it is chosen here
 typedef struct refining {
     psi_ctx *ctx;
     const cluster_problem *problem;
-    const cluster_approximator *approximator;
+    const learn_approximator *approximator;
     const refine_options *options;
     refinement *result;
     char phase[48]; // the name of what is being done
@@ -35,11 +35,11 @@ static const char *part(refining *run, const char *what)
 // ---- line 4 and 10: empirical risk minimisation -----------------------------------------------
 
 static psi_status fit(refining *run, const int32_t *target, size_t n_classes,
-                      const cluster_fit *start, const int32_t *parent, cluster_fit **out)
+                      const learn_fit *start, const int32_t *parent, learn_fit **out)
 {
-    return cluster_fit_transitions(run->ctx, run->problem, run->approximator, target, n_classes,
-                                   start, parent, run->options->seed + run->result->fits++,
-                                   part(run, "learning"), out);
+    return learn_fit_transitions(run->ctx, run->problem, run->approximator, target, n_classes,
+                                 start, parent, run->options->seed + run->result->fits++,
+                                 part(run, "learning"), out);
 }
 
 // f_r(s,a) = w_rᵀ f_r(s,a) for all states, in units of the smallest difference of two rewards.
@@ -48,7 +48,7 @@ static psi_status predict_rewards(refining *run)
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
     const size_t actions = problem->data->n_actions, classes = problem->rewards.n;
-    cluster_fit *reward = NULL;
+    learn_fit *reward = NULL;
     float *p = NULL;
     TRY(fit(run, problem->rewards.of, classes, NULL, NULL, &reward));
     TRY(base_alloc(run->ctx, BLOCK, actions * classes * sizeof *p, &p));
@@ -72,7 +72,7 @@ static psi_status predict_rewards(refining *run)
     base_progress_end(&progress, problem->n_states);
 done:
     base_free(run->ctx, p);
-    cluster_fit_free(run->ctx, reward);
+    learn_fit_free(run->ctx, reward);
     return status;
 }
 
@@ -121,8 +121,8 @@ static psi_status construct(refining *run, const psi_cover_points *points, doubl
     if (!options->split || !run->result->labels) {
         return cover(run, points, &how, of_state, n_latent);
     }
-    return cluster_split(run->ctx, points, &how, run->problem, run->result->labels,
-                         run->result->n_latent, of_state, n_latent);
+    return refine_split(run->ctx, points, &how, run->problem, run->result->labels,
+                        run->result->n_latent, of_state, n_latent);
 }
 
 // Puts the new labels in the place of the old ones; tells how far they agree and where every new
@@ -141,8 +141,8 @@ static psi_status adopt(refining *run, const int32_t *of_state, size_t n_latent,
     step->looked_at = run->problem->n_states;
     step->ignored = (double)(step->looked_at - labelled) / (double)step->looked_at;
     if (result->labels) {
-        TRY(cluster_compare(run->ctx, run->problem->n_rows, result->labels, result->n_latent,
-                            labels, n_latent, &step->agreement, result->parent));
+        TRY(refine_compare(run->ctx, run->problem->n_rows, result->labels, result->n_latent, labels,
+                           n_latent, &step->agreement, result->parent));
     }
     base_free(run->ctx, result->labels);
     result->labels = labels;
@@ -164,8 +164,8 @@ static psi_status reward_refinement(refining *run)
     psi_cluster_step step = {.epsilon = run->options->epsilon_reward, .gap = 1.0};
     TRY(predict_rewards(run));
     TRY(base_alloc(run->ctx, run->problem->n_states, sizeof *of_state, &of_state));
-    cluster_matrix matrix = {run->result->rewards, actions};
-    const psi_cover_points points = {run->problem->n_states, actions, 1, cluster_matrix_fill,
+    refine_matrix matrix = {run->result->rewards, actions};
+    const psi_cover_points points = {run->problem->n_states, actions, 1, refine_matrix_fill,
                                      &matrix};
     TRY(construct(run, &points, step.epsilon, of_state, &n_latent));
     TRY(adopt(run, of_state, n_latent, &step));
@@ -173,7 +173,7 @@ static psi_status reward_refinement(refining *run)
         memset(run->result->rewards, 0, points.n * actions * sizeof *run->result->rewards);
     }
     step.seconds = base_seconds() - started;
-    TRY(cluster_step_add(run->ctx, run->result, &step));
+    TRY(refine_step_add(run->ctx, run->result, &step));
 done:
     base_free(run->ctx, of_state);
     return status;
@@ -188,7 +188,7 @@ static psi_status successor_feature_refinement(refining *run)
     const refine_options *options = run->options;
     refinement *result = run->result;
     successor_features psi = {0};
-    cluster_fit *next = NULL;
+    learn_fit *next = NULL;
     int32_t *of_state = NULL, *target = NULL;
     size_t n_latent;
     psi_cluster_step step = {0};
@@ -199,18 +199,18 @@ static psi_status successor_feature_refinement(refining *run)
         target[t] = result->labels[problem->row[t] + 1];
     }
     TRY(fit(run, target, result->n_latent, result->next, result->parent, &next));
-    cluster_fit_free(run->ctx, result->next);
+    learn_fit_free(run->ctx, result->next);
     result->next = next;
-    TRY(cluster_successor_new(run->ctx, problem, run->approximator, result, options->gamma, &psi));
+    TRY(refine_successor_new(run->ctx, problem, run->approximator, result, options->gamma, &psi));
 
     step.gap = psi.gap;
     step.epsilon = options->epsilon_sf > 0.0 ? options->epsilon_sf
                                              : fmin(options->gap_share * psi.gap, WIDEST);
-    TRY(cluster_successor_error(run->ctx, &psi, step.epsilon, part(run, "testing"),
-                                &step.held_out_error, &step.perfect));
+    TRY(refine_successor_error(run->ctx, &psi, step.epsilon, part(run, "testing"),
+                               &step.held_out_error, &step.perfect));
     TRY(base_alloc(run->ctx, problem->n_states, sizeof *of_state, &of_state));
     const psi_cover_points points = {problem->n_states, problem->data->n_actions,
-                                     result->n_latent + 1, cluster_successor_fill, &psi};
+                                     result->n_latent + 1, refine_successor_fill, &psi};
     status = construct(run, &points, step.epsilon, of_state, &n_latent);
     // where predictions are noisier than the gap is wide, a radius of the gap's size finds noise
     while (status == PSI_ELIMIT && options->epsilon_sf == 0.0 && step.epsilon < WIDEST) {
@@ -220,9 +220,9 @@ static psi_status successor_feature_refinement(refining *run)
     TRY(status);
     TRY(adopt(run, of_state, n_latent, &step));
     step.seconds = base_seconds() - started;
-    TRY(cluster_step_add(run->ctx, result, &step));
+    TRY(refine_step_add(run->ctx, result, &step));
 done:
-    cluster_successor_free(run->ctx, &psi);
+    refine_successor_free(run->ctx, &psi);
     base_free(run->ctx, of_state);
     base_free(run->ctx, target);
     return status;
@@ -265,9 +265,9 @@ done:
     return status;
 }
 
-psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
-                          const cluster_approximator *approximator, const refine_options *options,
-                          refinement *result)
+psi_status refine_by_successor_features(psi_ctx *ctx, const cluster_problem *problem,
+                                        const learn_approximator *approximator,
+                                        const refine_options *options, refinement *result)
 {
     psi_status status = PSI_OK;
     refining run = {.ctx = ctx,
@@ -289,9 +289,9 @@ done:
     return status;
 }
 
-void cluster_refinement_free(psi_ctx *ctx, refinement *result)
+void refine_free(psi_ctx *ctx, refinement *result)
 {
-    cluster_fit_free(ctx, result->next);
+    learn_fit_free(ctx, result->next);
     base_free(ctx, result->labels);
     base_free(ctx, result->rewards);
     base_free(ctx, result->steps);

@@ -24,12 +24,12 @@ typedef struct refine_options {
 
 // A labelling of all observations and what was fitted on the way to it.
 typedef struct refinement {
-    int32_t *labels;   // (n_rows) 0: terminal if there is one; −1: ignored
-    size_t n_latent;   // K
-    float *rewards;    // (n_states, A) predicted reward / spacing
-    cluster_fit *next; // f_i: the next latent state
-    int32_t *parent;   // (max_latent_states + 2) the class of f_i that each cluster comes from
-    uint64_t fits;     // so that every fit has its own seed
+    int32_t *labels; // (n_rows) 0: terminal if there is one; −1: ignored
+    size_t n_latent; // K
+    float *rewards;  // (n_states, A) predicted reward / spacing
+    learn_fit *next; // f_i: the next latent state
+    int32_t *parent; // (max_latent_states + 2) the class of f_i that each cluster comes from
+    uint64_t fits;   // so that every fit has its own seed
     bool converged;
     size_t n_steps;          // refinements so far
     psi_cluster_step *steps; // (n_steps)
@@ -37,9 +37,9 @@ typedef struct refinement {
 
 // Runs from the rewards, or goes on from the labels in *refinement if it has some, as if it had
 // never been interrupted.
-psi_status cluster_refine(psi_ctx *ctx, const cluster_problem *problem,
-                          const cluster_approximator *approximator, const refine_options *options,
-                          refinement *result);
-void cluster_refinement_free(psi_ctx *ctx, refinement *result);
+psi_status refine_by_successor_features(psi_ctx *ctx, const cluster_problem *problem,
+                                        const learn_approximator *approximator,
+                                        const refine_options *options, refinement *result);
+void refine_free(psi_ctx *ctx, refinement *result);
 
 #endif

@@ -20,7 +20,7 @@ static const double SETTLED = 1e-4;
 typedef struct settling {
     psi_ctx *ctx;
     const cluster_problem *problem;
-    const cluster_approximator *approximator;
+    const learn_approximator *approximator;
     const settle_options *options;
     int32_t *labels; // (n_rows)
     float *confidence;
@@ -66,7 +66,7 @@ static void keep_top(const float *p, const double *log_prior, size_t k, double m
 
 // The share of held-out states (of all, if none are) that the classifier calls by another name than
 // their label: as often it is wrong however sure it is. One more is counted than was seen.
-static psi_status measure_mistakes(settling *run, const cluster_fit *classifier, float *p,
+static psi_status measure_mistakes(settling *run, const learn_fit *classifier, float *p,
                                    double *share)
 {
     psi_status status = PSI_OK;
@@ -93,7 +93,7 @@ done:
     return status;
 }
 
-static psi_status predict(settling *run, const cluster_fit *classifier, const double *log_prior,
+static psi_status predict(settling *run, const learn_fit *classifier, const double *log_prior,
                           double mistaken, float *p)
 {
     psi_status status = PSI_OK;
@@ -122,14 +122,14 @@ static psi_status look(settling *run)
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
     const size_t k = run->n_latent;
-    cluster_fit *classifier = NULL;
+    learn_fit *classifier = NULL;
     float *p = NULL;
     double *log_prior = NULL, mistaken;
     TRY(base_alloc(run->ctx, BLOCK, k * sizeof *p, &p));
     TRY(base_alloc_zero(run->ctx, k, sizeof *log_prior, &log_prior));
-    TRY(cluster_fit_states(run->ctx, problem, run->approximator, run->labels, k,
-                           run->options->seed + run->summary->turns, part(run, "learning"),
-                           &classifier));
+    TRY(learn_fit_states(run->ctx, problem, run->approximator, run->labels, k,
+                         run->options->seed + run->summary->turns, part(run, "learning"),
+                         &classifier));
     TRY(measure_mistakes(run, classifier, p, &mistaken));
     for (size_t i = 0; i < problem->n_states; i++) {
         const int32_t label = run->labels[problem->states[i]];
@@ -141,7 +141,7 @@ static psi_status look(settling *run)
     run->absent = (float)log(mistaken); // p = mistaken/K of a class whose share is 1/K
     TRY(predict(run, classifier, log_prior, mistaken, p));
 done:
-    cluster_fit_free(run->ctx, classifier);
+    learn_fit_free(run->ctx, classifier);
     base_free(run->ctx, log_prior);
     base_free(run->ctx, p);
     return status;
@@ -151,7 +151,7 @@ done:
 
 static psi_status smooth(settling *run, double keep, int32_t *out)
 {
-    const psi_paths paths = cluster_paths(run->problem, run->labels, run->n_latent);
+    const psi_paths paths = problem_paths(run->problem, run->labels, run->n_latent);
     const psi_emissions emissions = {.per_row = TOP,
                                      .index = run->top,
                                      .log_likelihood = run->likelihood,
@@ -181,14 +181,14 @@ static psi_status join(settling *run, size_t *joined)
     const size_t first = problem->has_terminal ? 1 : 0;
     const by_evidence_options how = {.max_refinements = 64,
                                      .max_latent_states = run->options->max_latent_states};
-    cluster_looks table = {0};
+    problem_looks table = {0};
     by_evidence found = {0};
     outcome_rewards rewards = {0};
     *joined = 0;
-    TRY(cluster_looks_of_labels(run->ctx, problem, run->labels, run->n_latent - first, first,
+    TRY(problem_looks_of_labels(run->ctx, problem, run->labels, run->n_latent - first, first,
                                 &table));
-    TRY(cluster_outcome_rewards(run->ctx, problem, &table, &rewards));
-    TRY(cluster_refine_by_evidence(run->ctx, problem, &table, &rewards, &how, &found));
+    TRY(problem_outcome_rewards(run->ctx, problem, &table, &rewards));
+    TRY(refine_by_evidence(run->ctx, problem, &table, &rewards, &how, &found));
     if (found.stopped) TRY(base_cancelled(run->ctx)); // what is not refined yet is not one
     *joined = run->n_latent - found.n_latent;
     for (size_t i = 0; i < problem->n_states; i++) {
@@ -198,9 +198,9 @@ static psi_status join(settling *run, size_t *joined)
     run->n_latent = found.n_latent;
     run->summary->joined += *joined;
 done:
-    cluster_outcome_rewards_free(run->ctx, &rewards);
-    cluster_by_evidence_free(run->ctx, &found);
-    cluster_looks_free(run->ctx, &table);
+    problem_outcome_rewards_free(run->ctx, &rewards);
+    refine_by_evidence_free(run->ctx, &found);
+    problem_looks_free(run->ctx, &table);
     return status;
 }
 
@@ -213,10 +213,10 @@ static bool is_anything_clear(const cluster_problem *problem, const int32_t *lab
     return false;
 }
 
-psi_status cluster_settle(psi_ctx *ctx, const cluster_problem *problem,
-                          const cluster_approximator *approximator, const settle_options *options,
-                          int32_t *labels, float *confidence, size_t *n_latent,
-                          settle_summary *summary)
+psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
+                         const learn_approximator *approximator, const settle_options *options,
+                         int32_t *labels, float *confidence, size_t *n_latent,
+                         settle_summary *summary)
 {
     psi_status status = PSI_OK;
     settling run = {.ctx = ctx,

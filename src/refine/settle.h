@@ -21,9 +21,9 @@ typedef struct settle_summary {
 } settle_summary;
 
 // labels (n_rows), confidence (n_rows) and *n_latent are changed in place.
-psi_status cluster_settle(psi_ctx *ctx, const cluster_problem *problem,
-                          const cluster_approximator *approximator, const settle_options *options,
-                          int32_t *labels, float *confidence, size_t *n_latent,
-                          settle_summary *summary);
+psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
+                         const learn_approximator *approximator, const settle_options *options,
+                         int32_t *labels, float *confidence, size_t *n_latent,
+                         settle_summary *summary);
 
 #endif

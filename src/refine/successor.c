@@ -31,9 +31,9 @@ static double smallest_gap(const psi_lsfm *lsfm)
     return lsfm->gamma * sqrt(smallest);
 }
 
-psi_status cluster_successor_new(psi_ctx *ctx, const cluster_problem *problem,
-                                 const cluster_approximator *approximator, const refinement *of,
-                                 double gamma, successor_features *out)
+psi_status refine_successor_new(psi_ctx *ctx, const cluster_problem *problem,
+                                const learn_approximator *approximator, const refinement *of,
+                                double gamma, successor_features *out)
 {
     psi_status status = PSI_OK;
     const size_t actions = problem->data->n_actions, k = of->n_latent;
@@ -44,7 +44,7 @@ psi_status cluster_successor_new(psi_ctx *ctx, const cluster_problem *problem,
                                 .of = of,
                                 .n_actions = actions,
                                 .n_latent = k};
-    const psi_paths paths = cluster_paths(problem, of->labels, k);
+    const psi_paths paths = problem_paths(problem, of->labels, k);
     TRY(base_blas_ready(ctx));
     TRY(psi_counts_new(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &out->model));
@@ -57,11 +57,11 @@ psi_status cluster_successor_new(psi_ctx *ctx, const cluster_problem *problem,
 done:
     psi_lsfm_free(ctx, lsfm);
     psi_counts_free(ctx, counts);
-    if (status != PSI_OK) cluster_successor_free(ctx, out);
+    if (status != PSI_OK) refine_successor_free(ctx, out);
     return status;
 }
 
-void cluster_successor_free(psi_ctx *ctx, successor_features *psi)
+void refine_successor_free(psi_ctx *ctx, successor_features *psi)
 {
     psi_mdp_free(ctx, psi->model);
     base_free(ctx, psi->gamma_f);
@@ -97,8 +97,8 @@ static void fill_slice(void *argument, int thread, int threads)
     }
 }
 
-psi_status cluster_successor_fill(void *user, psi_ctx *ctx, const uint64_t *states, size_t n,
-                                  float *out)
+psi_status refine_successor_fill(void *user, psi_ctx *ctx, const uint64_t *states, size_t n,
+                                 float *out)
 {
     const successor_features *psi = user;
     const size_t actions = psi->n_actions, k = psi->n_latent;
@@ -114,8 +114,8 @@ psi_status cluster_successor_fill(void *user, psi_ctx *ctx, const uint64_t *stat
     return PSI_OK;
 }
 
-psi_status cluster_successor_error(psi_ctx *ctx, successor_features *psi, double epsilon,
-                                   const char *phase, double *mean, double *perfect)
+psi_status refine_successor_error(psi_ctx *ctx, successor_features *psi, double epsilon,
+                                  const char *phase, double *mean, double *perfect)
 {
     psi_status status = PSI_OK;
     enum { LOOKED_AT = 8192 };
@@ -165,10 +165,10 @@ done:
     return status;
 }
 
-psi_status cluster_matrix_fill(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n, float *out)
+psi_status refine_matrix_fill(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n, float *out)
 {
     (void)ctx;
-    const cluster_matrix *matrix = user;
+    const refine_matrix *matrix = user;
     for (size_t i = 0; i < n; i++) {
         memcpy(out + i * matrix->width, matrix->values + rows[i] * matrix->width,
                matrix->width * sizeof *out);
@@ -176,8 +176,8 @@ psi_status cluster_matrix_fill(void *user, psi_ctx *ctx, const uint64_t *rows, s
     return PSI_OK;
 }
 
-psi_status cluster_compare(psi_ctx *ctx, size_t n_rows, const int32_t *a, size_t n_a,
-                           const int32_t *b, size_t n_b, double *agreement, int32_t *parent)
+psi_status refine_compare(psi_ctx *ctx, size_t n_rows, const int32_t *a, size_t n_a,
+                          const int32_t *b, size_t n_b, double *agreement, int32_t *parent)
 {
     psi_status status = PSI_OK;
     int32_t *kept_a = NULL, *kept_b = NULL;
@@ -216,7 +216,7 @@ done:
 
 static psi_status members_fill(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n, float *out)
 {
-    const cluster_members *of = user;
+    const refine_members *of = user;
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) of->block[i] = of->point[rows[begin + i]];
@@ -227,8 +227,8 @@ static psi_status members_fill(void *user, psi_ctx *ctx, const uint64_t *rows, s
     return PSI_OK;
 }
 
-psi_status cluster_members_points(psi_ctx *ctx, size_t n, cluster_members *members,
-                                  psi_cover_points *out)
+psi_status refine_members_points(psi_ctx *ctx, size_t n, refine_members *members,
+                                 psi_cover_points *out)
 {
     *out = *members->all;
     out->n = n;
@@ -238,20 +238,19 @@ psi_status cluster_members_points(psi_ctx *ctx, size_t n, cluster_members *membe
                           : base_alloc(ctx, BLOCK, sizeof *members->block, &members->block);
 }
 
-void cluster_members_free(psi_ctx *ctx, cluster_members *members)
+void refine_members_free(psi_ctx *ctx, refine_members *members)
 {
     base_free(ctx, members->block);
     members->block = NULL;
 }
 
-psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
-                         const psi_cover_options *options, const cluster_problem *problem,
-                         const int32_t *labels, size_t n_labels, int32_t *of_state,
-                         size_t *n_latent)
+psi_status refine_split(psi_ctx *ctx, const psi_cover_points *points,
+                        const psi_cover_options *options, const cluster_problem *problem,
+                        const int32_t *labels, size_t n_labels, int32_t *of_state, size_t *n_latent)
 {
     psi_status status = PSI_OK;
     uint64_t *state = NULL;
-    cluster_members inside = {.all = points};
+    refine_members inside = {.all = points};
     psi_cover_result covered = {0};
     *n_latent = problem->has_terminal;
     TRY(base_alloc(ctx, points->n, sizeof *state, &state));
@@ -266,7 +265,7 @@ psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
         }
         if (n == 0) continue;
         psi_cover_points of;
-        TRY(cluster_members_points(ctx, n, &inside, &of));
+        TRY(refine_members_points(ctx, n, &inside, &of));
         psi_cover_options how = *options;
         how.filter = options->filter * (double)points->n / (double)n;
         how.phase = NULL; // each is but a part
@@ -282,12 +281,12 @@ psi_status cluster_split(psi_ctx *ctx, const psi_cover_points *points,
     base_progress_end(&progress, points->n);
 done:
     psi_cover_free(ctx, &covered);
-    cluster_members_free(ctx, &inside);
+    refine_members_free(ctx, &inside);
     base_free(ctx, state);
     return status;
 }
 
-psi_status cluster_step_add(psi_ctx *ctx, refinement *result, const psi_cluster_step *step)
+psi_status refine_step_add(psi_ctx *ctx, refinement *result, const psi_cluster_step *step)
 {
     const psi_status status =
         base_resize(ctx, result->n_steps + 1, sizeof *result->steps, &result->steps);

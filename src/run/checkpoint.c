@@ -39,19 +39,18 @@ static psi_status numbered(const psi_run_folder *folder, bool result, const char
 {
     char name[48];
     snprintf(name, sizeof name, format, number);
-    return result ? cluster_folder_result(folder, name, out)
-                  : cluster_folder_path(folder, name, out);
+    return result ? run_folder_result(folder, name, out) : run_folder_path(folder, name, out);
 }
 
 // ---- out --------------------------------------------------------------------------------------
 
-static void passes_to_array(const cluster_phases *phases, int64_t passes[PHASES])
+static void passes_to_array(const run_phases *phases, int64_t passes[PHASES])
 {
     for (size_t i = 0; i < PHASES; i++) passes[i] = (int64_t)phases->passes[i];
 }
 
-psi_status cluster_checkpoint_labels(psi_run_folder *folder, size_t number, size_t n,
-                                     const int32_t *labels)
+psi_status run_checkpoint_labels(psi_run_folder *folder, size_t number, size_t n,
+                                 const int32_t *labels)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
@@ -63,17 +62,17 @@ done:
     return status;
 }
 
-psi_status cluster_checkpoint_save_phases(psi_run_folder *folder, const cluster_phases *phases)
+psi_status run_checkpoint_save_phases(psi_run_folder *folder, const run_phases *phases)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     int64_t passes[PHASES];
-    const double spent = cluster_folder_seconds(folder);
+    const double spent = run_folder_seconds(folder);
     passes_to_array(phases, passes);
     const psi_array arrays[] = {{"seconds", PSI_FLOAT64, {1, {PHASES}}, phases->seconds},
                                 {"passes", PSI_INT64, {1, {PHASES}}, passes},
                                 {"spent", PSI_FLOAT64, {1, {1}}, &spent}};
-    TRY(cluster_folder_path(folder, "phases.npz", &path));
+    TRY(run_folder_path(folder, "phases.npz", &path));
     TRY(psi_arrays_save(folder->ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
 done:
     base_free(folder->ctx, path);
@@ -92,14 +91,14 @@ static psi_status save_state(psi_run_folder *folder, const run_state *state)
                                         [FITS] = (int64_t)at->fits};
     int64_t passes[PHASES];
     passes_to_array(&state->phases, passes);
-    TRY(cluster_checkpoint_save_phases(folder, &state->phases));
+    TRY(run_checkpoint_save_phases(folder, &state->phases));
     TRY(base_alloc(folder->ctx, at->n_steps, FIELDS * sizeof *steps, &steps));
     for (size_t i = 0; i < at->n_steps; i++) step_to_row(&at->steps[i], steps + i * FIELDS);
     const psi_array arrays[] = {{"counters", PSI_INT64, {1, {COUNTERS}}, counters},
                                 {"steps", PSI_FLOAT64, {2, {at->n_steps, FIELDS}}, steps},
                                 {"parent", PSI_INT32, {1, {at->n_latent}}, at->parent},
                                 {"passes", PSI_INT64, {1, {PHASES}}, passes}};
-    TRY(cluster_folder_path(folder, "state.npz", &path));
+    TRY(run_folder_path(folder, "state.npz", &path));
     TRY(psi_arrays_save(folder->ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
 done:
     base_free(folder->ctx, steps);
@@ -112,8 +111,8 @@ static psi_status save_array(const psi_run_folder *folder, const char *path, con
     return psi_arrays_save(folder->ctx, path, array, 1);
 }
 
-psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_problem *problem,
-                                         const run_state *state)
+psi_status run_checkpoint_refinement(psi_run_folder *folder, const cluster_problem *problem,
+                                     const run_state *state)
 {
     psi_status status = PSI_OK;
     const refinement *at = &state->refinement;
@@ -123,14 +122,14 @@ psi_status cluster_checkpoint_refinement(psi_run_folder *folder, const cluster_p
     TRY(save_array(folder, labels,
                    &(psi_array){"labels", PSI_INT32, {1, {problem->n_rows}}, at->labels}));
     if (at->n_steps == 1) {
-        TRY(cluster_folder_path(folder, "rewards.npy", &rewards));
+        TRY(run_folder_path(folder, "rewards.npy", &rewards));
         TRY(save_array(
             folder, rewards,
             &(psi_array){"rewards", PSI_FLOAT32, {2, {problem->n_states, actions}}, at->rewards}));
     }
     TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps, &next));
     TRY(numbered(folder, false, "next-%02zu.safetensors", at->n_steps - 1, &before));
-    if (at->next && at->next->net) TRY(cluster_fit_save(folder->ctx, at->next, next));
+    if (at->next && at->next->net) TRY(learn_fit_save(folder->ctx, at->next, next));
     TRY(save_state(folder, state));
     base_remove(before);
 done:
@@ -141,11 +140,11 @@ done:
     return status;
 }
 
-psi_status cluster_checkpoint_save_trunk(psi_run_folder *folder, const psi_net *trunk)
+psi_status run_checkpoint_save_trunk(psi_run_folder *folder, const psi_net *trunk)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
-    TRY(cluster_folder_result(folder, "trunk.safetensors", &path));
+    TRY(run_folder_result(folder, "trunk.safetensors", &path));
     TRY(psi_net_save(folder->ctx, trunk, path));
 done:
     base_free(folder->ctx, path);
@@ -208,15 +207,15 @@ static bool are_seconds(const double *values, size_t n)
     return true;
 }
 
-psi_status cluster_checkpoint_load_phases(psi_run_folder *folder, cluster_phases *phases)
+psi_status run_checkpoint_load_phases(psi_run_folder *folder, run_phases *phases)
 {
     psi_status status = PSI_OK;
     char *path = NULL, *trunk = NULL;
     double *seconds = NULL, *spent = NULL;
     uint64_t passes[PHASES];
     if (!folder->resumed) return PSI_OK;
-    TRY(cluster_folder_path(folder, "phases.npz", &path));
-    TRY(cluster_folder_result(folder, "trunk.safetensors", &trunk));
+    TRY(run_folder_path(folder, "phases.npz", &path));
+    TRY(run_folder_result(folder, "trunk.safetensors", &trunk));
     if (access(path, F_OK) != 0) goto done;
     TRY(load_array(folder, path, "seconds", PSI_FLOAT64, &(psi_shape){1, {PHASES}}, &seconds));
     TRY(load_array(folder, path, "spent", PSI_FLOAT64, &(psi_shape){1, {1}}, &spent));
@@ -246,7 +245,7 @@ static bool counters_make_sense(const int64_t *counters, size_t max_latent)
 
 // The refinement's own files: labels, predicted rewards, heads.
 static psi_status load_refinement(psi_run_folder *folder, const cluster_problem *problem,
-                                  const cluster_approximator *approximator, refinement *at)
+                                  const learn_approximator *approximator, refinement *at)
 {
     psi_status status = PSI_OK;
     const size_t n = problem->n_rows, actions = problem->data->n_actions;
@@ -254,7 +253,7 @@ static psi_status load_refinement(psi_run_folder *folder, const cluster_problem 
     char *labels = NULL, *rewards = NULL, *next = NULL;
     TRY(numbered(folder, true, "clusters-%02zu.npy", at->n_steps, &labels));
     TRY(load_array(folder, labels, NULL, PSI_INT32, &(psi_shape){1, {n}}, &at->labels));
-    TRY(cluster_folder_path(folder, "rewards.npy", &rewards));
+    TRY(run_folder_path(folder, "rewards.npy", &rewards));
     TRY(load_array(folder, rewards, NULL, PSI_FLOAT32,
                    &(psi_shape){2, {problem->n_states, actions}}, &at->rewards));
     if (!within(at->labels, n, -1, at->n_latent)) {
@@ -314,22 +313,22 @@ done:
     return status;
 }
 
-bool cluster_checkpoint_exists(const psi_run_folder *folder)
+bool run_checkpoint_exists(const psi_run_folder *folder)
 {
     char path[4096];
     const int length = snprintf(path, sizeof path, "%s/state.npz", folder->checkpoint);
     return folder->resumed && length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
 }
 
-psi_status cluster_checkpoint_load(psi_run_folder *folder, const cluster_problem *problem,
-                                   const cluster_approximator *approximator, size_t max_latent,
-                                   run_state *state)
+psi_status run_checkpoint_load(psi_run_folder *folder, const cluster_problem *problem,
+                               const learn_approximator *approximator, size_t max_latent,
+                               run_state *state)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     int64_t *counters = NULL;
-    if (!cluster_checkpoint_exists(folder)) return PSI_OK;
-    TRY(cluster_folder_path(folder, "state.npz", &path));
+    if (!run_checkpoint_exists(folder)) return PSI_OK;
+    TRY(run_folder_path(folder, "state.npz", &path));
     TRY(load_array(folder, path, "counters", PSI_INT64, &(psi_shape){1, {COUNTERS}}, &counters));
     if (!counters_make_sense(counters, max_latent)) {
         status = damaged(folder, "state.npz makes no sense");
@@ -344,13 +343,13 @@ done:
     return status;
 }
 
-psi_status cluster_checkpoint_load_trunk(psi_run_folder *folder, psi_net **out)
+psi_status run_checkpoint_load_trunk(psi_run_folder *folder, psi_net **out)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     *out = NULL;
     if (!folder->resumed) return PSI_OK;
-    TRY(cluster_folder_result(folder, "trunk.safetensors", &path));
+    TRY(run_folder_result(folder, "trunk.safetensors", &path));
     if (access(path, F_OK) == 0) TRY(psi_net_load(folder->ctx, path, out));
 done:
     base_free(folder->ctx, path);

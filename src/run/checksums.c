@@ -39,7 +39,7 @@ done:
     return status;
 }
 
-psi_status cluster_checksums_add(psi_ctx *ctx, json_t *sums, const char *name, const char *path)
+psi_status run_checksums_add(psi_ctx *ctx, json_t *sums, const char *name, const char *path)
 {
     char digits[DIGITS];
     const psi_status status = hash_file(ctx, path, digits);
@@ -63,8 +63,7 @@ done:
     return status;
 }
 
-psi_status cluster_checksums_check(psi_ctx *ctx, const char *folder, const json_t *manifest,
-                                   size_t *n)
+psi_status run_checksums_check(psi_ctx *ctx, const char *folder, const json_t *manifest, size_t *n)
 {
     psi_status status = PSI_OK;
     const json_t *sums = json_object_get(manifest, "checksums");

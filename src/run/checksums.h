@@ -7,11 +7,10 @@
 #include "base/json.h"
 
 // Adds a file's checksum to an object {name: hexadecimal digits}.
-psi_status cluster_checksums_add(psi_ctx *ctx, json_t *sums, const char *name, const char *path);
+psi_status run_checksums_add(psi_ctx *ctx, json_t *sums, const char *name, const char *path);
 
 // PSI_EFORMAT names the first file of the folder that is not what the manifest says, or is not
 // there. *n is how many were compared: 0 for runs of older versions, which have no checksums.
-psi_status cluster_checksums_check(psi_ctx *ctx, const char *folder, const json_t *manifest,
-                                   size_t *n);
+psi_status run_checksums_check(psi_ctx *ctx, const char *folder, const json_t *manifest, size_t *n);
 
 #endif

@@ -67,7 +67,7 @@ static psi_status add_refinements(psi_ctx *ctx, const psi_run *run, const psi_tr
     int32_t *labels = NULL;
     for (size_t i = 1; i <= run->n_steps; i++) {
         psi_array_free(ctx, labels);
-        TRY(cluster_refinement_labels(ctx, run, i, &labels));
+        TRY(run_refinement_labels(ctx, run, i, &labels));
         if (!labels) break; // removed to save space
         TRY(add_own(ctx, run, data, labels, errors));
     }

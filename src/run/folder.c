@@ -28,7 +28,7 @@ typedef struct contents {
     bool foreign;    // things that no run has put there
 } contents;
 
-bool cluster_folder_has(const char *folder, const char *name)
+bool run_folder_has(const char *folder, const char *name)
 {
     char path[4096];
     struct stat info;
@@ -50,7 +50,7 @@ static bool is_fingerprint(const json_t *value)
     return text && strspn(text, "0123456789abcdef") == 32 && text[32] == '\0';
 }
 
-psi_status cluster_folder_manifest(psi_ctx *ctx, const char *folder, const char *name, json_t **out)
+psi_status run_folder_manifest(psi_ctx *ctx, const char *folder, const char *name, json_t **out)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
@@ -76,7 +76,7 @@ done:
     return status;
 }
 
-bool cluster_folder_stopped(const json_t *manifest)
+bool run_folder_stopped(const json_t *manifest)
 {
     return json_is_true(json_object_get(json_object_get(manifest, "result"), "stopped"));
 }
@@ -141,13 +141,12 @@ static psi_status look_into(const psi_run_folder *folder, contents *found)
     psi_status status = PSI_OK;
     json_t *manifest = NULL, *result = NULL;
     *found = (contents){0};
-    TRY(cluster_folder_manifest(ctx, folder->path, "manifest.json", &manifest));
+    TRY(run_folder_manifest(ctx, folder->path, "manifest.json", &manifest));
     TRY(find_start(ctx, folder->checkpoint, &found->checkpoint));
-    if (found->checkpoint)
-        TRY(cluster_folder_manifest(ctx, folder->result, "manifest.json", &result));
+    if (found->checkpoint) TRY(run_folder_manifest(ctx, folder->result, "manifest.json", &result));
     found->manifest = manifest != NULL;
     found->ready = result != NULL;
-    found->stopped = cluster_folder_stopped(result);
+    found->stopped = run_folder_stopped(result);
     if (found->checkpoint) goto done;
     found->begun =
         every_entry(folder->checkpoint, comes_before_start) && every_entry(folder->result, never);
@@ -159,10 +158,9 @@ done:
     return status;
 }
 
-psi_status cluster_folder_check_finished(psi_ctx *ctx, const char *folder)
+psi_status run_folder_check_finished(psi_ctx *ctx, const char *folder)
 {
-    if (cluster_folder_has(folder, "manifest.json") ||
-        !cluster_folder_has(folder, "checkpoint/start.json"))
+    if (run_folder_has(folder, "manifest.json") || !run_folder_has(folder, "checkpoint/start.json"))
         return PSI_OK;
     return FAIL(ctx, PSI_EMISSING,
                 "%s is a run that was interrupted, or is still under way: 'psifold cluster FILE -o "
@@ -175,13 +173,13 @@ psi_status psi_run_check_files(psi_ctx *ctx, const char *folder, size_t *n)
     psi_status status = PSI_OK;
     json_t *manifest = NULL;
     *n = 0;
-    TRY(cluster_folder_check_finished(ctx, folder));
-    TRY(cluster_folder_manifest(ctx, folder, "manifest.json", &manifest));
+    TRY(run_folder_check_finished(ctx, folder));
+    TRY(run_folder_manifest(ctx, folder, "manifest.json", &manifest));
     if (!manifest) TRY(FAIL(ctx, PSI_EFORMAT, "%s holds no manifest of a run", folder));
     if (!json_is_object(json_object_get(manifest, "checksums"))) {
         TRY(FAIL(ctx, PSI_EMISSING, "%s was written by a version that kept no checksums", folder));
     }
-    TRY(cluster_checksums_check(ctx, folder, manifest, n));
+    TRY(run_checksums_check(ctx, folder, manifest, n));
 done:
     json_decref(manifest);
     return status;
@@ -253,11 +251,11 @@ static psi_status start_work(psi_ctx *ctx, const char *path, psi_run_folder **ou
     *out = folder;
     folder = NULL;
 done:
-    cluster_folder_suspend(folder);
+    run_folder_suspend(folder);
     return status;
 }
 
-psi_status cluster_folder_begin(psi_run_folder *folder)
+psi_status run_folder_begin(psi_run_folder *folder)
 {
     psi_status status = PSI_OK;
     if (folder->begun || folder->resumed) return PSI_OK;
@@ -308,7 +306,7 @@ static psi_status go_on(psi_run_folder *folder, const contents *found)
     psi_status status = PSI_OK;
     folder->resumed = found->checkpoint || found->manifest;
     folder->finished = (found->ready && !found->stopped) || (found->manifest && !found->checkpoint);
-    if (found->ready) TRY(cluster_folder_publish(folder));
+    if (found->ready) TRY(run_folder_publish(folder));
     if (folder->finished) TRY(tidy_up(folder));
 done:
     return status;
@@ -336,7 +334,7 @@ done:
     return status;
 }
 
-void cluster_folder_suspend(psi_run_folder *folder)
+void run_folder_suspend(psi_run_folder *folder)
 {
     if (!folder) return;
     if (folder->lock >= 0) close(folder->lock);
@@ -351,7 +349,7 @@ void psi_run_folder_close(psi_run_folder *folder)
     if (!folder) return;
     if (folder->begun && !folder->resumed) (void)base_remove_whole(folder->ctx, folder->checkpoint);
     if (folder->made && !folder->resumed) (void)rmdir(folder->path);
-    cluster_folder_suspend(folder);
+    run_folder_suspend(folder);
 }
 
 bool psi_run_folder_finished(const psi_run_folder *folder)
@@ -359,17 +357,17 @@ bool psi_run_folder_finished(const psi_run_folder *folder)
     return folder->finished;
 }
 
-double cluster_folder_seconds(const psi_run_folder *folder)
+double run_folder_seconds(const psi_run_folder *folder)
 {
     return folder->spent + base_seconds() - folder->started;
 }
 
-psi_status cluster_folder_path(const psi_run_folder *folder, const char *name, char **out)
+psi_status run_folder_path(const psi_run_folder *folder, const char *name, char **out)
 {
     return base_join(folder->ctx, folder->checkpoint, name, out);
 }
 
-psi_status cluster_folder_result(const psi_run_folder *folder, const char *name, char **out)
+psi_status run_folder_result(const psi_run_folder *folder, const char *name, char **out)
 {
     return base_join(folder->ctx, folder->result, name, out);
 }
@@ -406,14 +404,14 @@ static psi_status compare(const psi_run_folder *folder, const json_t *wanted, co
     return PSI_OK;
 }
 
-psi_status cluster_folder_start(psi_run_folder *folder, const json_t *start)
+psi_status run_folder_start(psi_run_folder *folder, const json_t *start)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
     json_t *found = NULL;
     TRY(base_json_made(folder->ctx, start));
-    TRY(cluster_folder_begin(folder));
-    TRY(cluster_folder_path(folder, "start.json", &path));
+    TRY(run_folder_begin(folder));
+    TRY(run_folder_path(folder, "start.json", &path));
     if (folder->resumed) {
         TRY(base_json_load(folder->ctx, path, START_LIMIT, &found));
         TRY(compare(folder, start, found));

@@ -28,40 +28,39 @@ struct psi_run_folder {
 
 // Closes the folder, so that the run can be resumed; NULL is fine. psi_run_folder_close leaves no
 // trace of a run that was begun now.
-void cluster_folder_suspend(psi_run_folder *folder);
+void run_folder_suspend(psi_run_folder *folder);
 
 // Seconds spent on the run, by earlier processes, too.
-double cluster_folder_seconds(const psi_run_folder *folder);
+double run_folder_seconds(const psi_run_folder *folder);
 
 // An empty checkpoint in the place of an older one, unless the run has one already. Not before the
 // work begins: until then an interrupted run that is to be replaced could still be resumed.
-psi_status cluster_folder_begin(psi_run_folder *folder);
+psi_status run_folder_begin(psi_run_folder *folder);
 
 // start.json: written by a new run; one that is resumed must find the same there, or PSI_EUSAGE
 // says what differs. start is an object of objects and plain values.
-psi_status cluster_folder_start(psi_run_folder *folder, const json_t *start);
+psi_status run_folder_start(psi_run_folder *folder, const json_t *start);
 
 // A path in the checkpoint or in the result; it belongs to the caller.
-psi_status cluster_folder_path(const psi_run_folder *folder, const char *name, char **out);
-psi_status cluster_folder_result(const psi_run_folder *folder, const char *name, char **out);
+psi_status run_folder_path(const psi_run_folder *folder, const char *name, char **out);
+psi_status run_folder_result(const psi_run_folder *folder, const char *name, char **out);
 
 // Puts the result in the folder's place: an older run's manifest goes first and the new one comes
 // last, so that whoever finds a manifest finds the files that belong to it. Interrupted anywhere,
 // it can be begun again.
-psi_status cluster_folder_publish(psi_run_folder *folder);
+psi_status run_folder_publish(psi_run_folder *folder);
 
 // Whether there is something of this name in a folder, be it a link that leads nowhere.
-bool cluster_folder_has(const char *folder, const char *name);
+bool run_folder_has(const char *folder, const char *name);
 
 // A manifest.json can be anybody's. *out is one that psifold has written, or NULL if there is none
 // or another program's; no file of a folder is removed unless one of these lists it.
-psi_status cluster_folder_manifest(psi_ctx *ctx, const char *folder, const char *name,
-                                   json_t **out);
+psi_status run_folder_manifest(psi_ctx *ctx, const char *folder, const char *name, json_t **out);
 
 // The run of this manifest ended with its budget: its checkpoint stays, to be gone on from.
-bool cluster_folder_stopped(const json_t *manifest);
+bool run_folder_stopped(const json_t *manifest);
 
 // PSI_EMISSING with a sentence on how to go on, if the folder holds nothing but a checkpoint.
-psi_status cluster_folder_check_finished(psi_ctx *ctx, const char *folder);
+psi_status run_folder_check_finished(psi_ctx *ctx, const char *folder);
 
 #endif

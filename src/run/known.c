@@ -17,10 +17,10 @@ enum { LOOKED_AT = 4096 }; // observations whose features are measured: a second
 // was always 0 and is not any more tells most, and must not tell everything.
 static const double LEAST_SCALE = 0.1;
 
-void cluster_known_free(psi_ctx *ctx, cluster_known *seen)
+void run_known_free(psi_ctx *ctx, run_known *seen)
 {
     if (!seen) return;
-    cluster_distinct_free(ctx, &seen->observations);
+    problem_distinct_free(ctx, &seen->observations);
     base_free(ctx, seen->labels);
     base_free(ctx, seen->confidence);
     base_free(ctx, seen->centre);
@@ -67,7 +67,7 @@ static void choose_label(const tally *rows, size_t n, int32_t *label, float *con
 }
 
 static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
-                                cluster_known *out)
+                                run_known *out)
 {
     psi_status status = PSI_OK;
     const size_t n = data->n_observations;
@@ -77,9 +77,9 @@ static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data, cons
     out->shape = *psi_observations_shape(data->observations);
     TRY(base_alloc(ctx, n, sizeof *rows, &rows));
     TRY(base_alloc(ctx, n, sizeof *numbers, &numbers));
-    TRY(cluster_distinct_new(ctx, psi_observations_row_bytes(data->observations),
+    TRY(problem_distinct_new(ctx, psi_observations_row_bytes(data->observations),
                              &out->observations));
-    TRY(cluster_distinct_observations(ctx, &out->observations, data->observations, NULL, n, n,
+    TRY(problem_distinct_observations(ctx, &out->observations, data->observations, NULL, n, n,
                                       numbers));
     for (size_t i = 0; i < n; i++) {
         rows[i] = (tally){.number = numbers[i],
@@ -104,7 +104,7 @@ done:
 
 // ---- features -----------------------------------------------------------------------------------
 
-float cluster_known_distance(const cluster_known *seen, int32_t label, const float *features)
+float run_known_distance(const run_known *seen, int32_t label, const float *features)
 {
     const float *centre = seen->centre + (size_t)label * seen->width;
     double sum = 0.0;
@@ -117,7 +117,7 @@ float cluster_known_distance(const cluster_known *seen, int32_t label, const flo
 }
 
 // Where the features of each latent state are, and how they scatter around there.
-static psi_status measure(psi_ctx *ctx, cluster_known *seen, size_t n_latent, size_t n,
+static psi_status measure(psi_ctx *ctx, run_known *seen, size_t n_latent, size_t n,
                           const int32_t *labels, const float *features)
 {
     psi_status status = PSI_OK;
@@ -152,7 +152,7 @@ static psi_status measure(psi_ctx *ctx, cluster_known *seen, size_t n_latent, si
     for (size_t i = 0; i < n; i++) {
         // seen from a centre that was found without it
         const double of = count[labels[i]], apart = of > 1.0 ? of / (of - 1.0) : 1.0;
-        const float distance = cluster_known_distance(seen, labels[i], features + i * width);
+        const float distance = run_known_distance(seen, labels[i], features + i * width);
         seen->reach = fmaxf(seen->reach, (float)apart * distance);
     }
 done:
@@ -187,12 +187,12 @@ done:
 }
 
 static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
-                                cluster_known *out)
+                                run_known *out)
 {
     psi_status status = PSI_OK;
     const psi_net *net = found->representation;
     const size_t k = found->n_latent;
-    cluster_inputs inputs = {0};
+    problem_inputs inputs = {0};
     psi_work *work = NULL;
     uint64_t *rows = NULL;
     float *features = NULL, *logits = NULL;
@@ -206,11 +206,11 @@ static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, cons
     TRY(base_alloc(ctx, n, out->width * sizeof *features, &features));
     TRY(base_alloc(ctx, n, k * sizeof *logits, &logits));
     TRY(base_alloc(ctx, n, sizeof *labels, &labels));
-    TRY(cluster_inputs_new(ctx, data->observations, psi_net_spec_of(net)->input.rank == 1,
+    TRY(problem_inputs_new(ctx, data->observations, psi_net_spec_of(net)->input.rank == 1,
                            &inputs));
     TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
                      &work));
-    const psi_batch_source source = {&inputs, cluster_inputs_gather};
+    const psi_batch_source source = {&inputs, problem_inputs_gather};
     TRY(psi_net_predict_all(ctx, net, work, &source, rows, n, NULL, features, logits));
     for (size_t i = 0; i < n; i++) { // what the network calls them, as it will those to come
         labels[i] = (int32_t)base_largest(logits + i * k, 0, k);
@@ -222,15 +222,15 @@ done:
     base_free(ctx, features);
     base_free(ctx, rows);
     psi_work_free(ctx, work);
-    cluster_inputs_free(ctx, &inputs);
+    problem_inputs_free(ctx, &inputs);
     return status;
 }
 
-psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
-                              cluster_known **out)
+psi_status run_known_find(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                          run_known **out)
 {
     psi_status status = PSI_OK;
-    cluster_known *seen = NULL;
+    run_known *seen = NULL;
     *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *seen, &seen));
     TRY(found->representation ? find_features(ctx, data, found, seen)
@@ -238,14 +238,13 @@ psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data, const 
     *out = seen;
     seen = NULL;
 done:
-    cluster_known_free(ctx, seen);
+    run_known_free(ctx, seen);
     return status;
 }
 
 // ---- the file -----------------------------------------------------------------------------------
 
-psi_status cluster_known_save(psi_ctx *ctx, const cluster_known *seen, size_t n_latent,
-                              const char *path)
+psi_status run_known_save(psi_ctx *ctx, const run_known *seen, size_t n_latent, const char *path)
 {
     const size_t n = seen->observations.n;
     int64_t shape[PSI_MAX_RANK];
@@ -287,7 +286,7 @@ static psi_status load(psi_ctx *ctx, const char *path, const char *name, psi_dty
 }
 
 static psi_status load_network(psi_ctx *ctx, const char *path, size_t n_latent, size_t width,
-                               cluster_known *out)
+                               run_known *out)
 {
     psi_status status = PSI_OK;
     float *reach = NULL;
@@ -302,7 +301,7 @@ done:
 }
 
 // What one observation is: its type and shape.
-static psi_status load_kind(psi_ctx *ctx, const char *path, cluster_known *out)
+static psi_status load_kind(psi_ctx *ctx, const char *path, run_known *out)
 {
     psi_status status = PSI_OK;
     int64_t *dtype = NULL, *dims = NULL;
@@ -324,7 +323,7 @@ done:
     return status;
 }
 
-static psi_status load_table(psi_ctx *ctx, const char *path, size_t n_latent, cluster_known *out)
+static psi_status load_table(psi_ctx *ctx, const char *path, size_t n_latent, run_known *out)
 {
     psi_status status = PSI_OK;
     unsigned char *rows = NULL;
@@ -337,12 +336,12 @@ static psi_status load_table(psi_ctx *ctx, const char *path, size_t n_latent, cl
         TRY(FAIL(ctx, PSI_EDATA, "%s: there cannot be %zu observations of this shape", path, n));
     TRY(load(ctx, path, "confidence", PSI_FLOAT32, n, NULL, &out->confidence));
     TRY(load(ctx, path, "observations", out->dtype, cells, NULL, &rows));
-    TRY(cluster_distinct_new(ctx, row_bytes, &out->observations));
+    TRY(problem_distinct_new(ctx, row_bytes, &out->observations));
     for (size_t i = 0; i < n; i++) {
         uint32_t number;
         if (out->labels[i] < -1 || out->labels[i] >= (int32_t)n_latent)
             TRY(FAIL(ctx, PSI_EDATA, "%s: %d is not a latent state", path, out->labels[i]));
-        TRY(cluster_distinct_add(ctx, &out->observations, rows + i * row_bytes, &number));
+        TRY(problem_distinct_add(ctx, &out->observations, rows + i * row_bytes, &number));
         if (number != i) TRY(FAIL(ctx, PSI_EDATA, "%s: an observation occurs twice", path));
     }
 done:
@@ -350,10 +349,10 @@ done:
     return status;
 }
 
-psi_status cluster_known_load(psi_ctx *ctx, const psi_run *run, cluster_known **out)
+psi_status run_known_load(psi_ctx *ctx, const psi_run *run, run_known **out)
 {
     psi_status status = PSI_OK;
-    cluster_known *seen = NULL;
+    run_known *seen = NULL;
     char *path = NULL;
     *out = NULL;
     TRY(base_join(ctx, run->folder, "seen.npz", &path));
@@ -366,6 +365,6 @@ psi_status cluster_known_load(psi_ctx *ctx, const psi_run *run, cluster_known **
     seen = NULL;
 done:
     base_free(ctx, path);
-    cluster_known_free(ctx, seen);
+    run_known_free(ctx, seen);
     return status;
 }

@@ -17,26 +17,25 @@ typedef struct psi_known {
     // with a table
     psi_dtype dtype;
     psi_shape shape;
-    cluster_distinct observations;
+    problem_distinct observations;
     int32_t *labels;
     float *confidence;
     // with a network
     size_t width; // D
     float *centre, *scale, reach;
-} cluster_known;
+} run_known;
 
 // *out belongs to the caller.
-psi_status cluster_known_find(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
-                              cluster_known **out);
-psi_status cluster_known_save(psi_ctx *ctx, const cluster_known *seen, size_t n_latent,
-                              const char *path);
+psi_status run_known_find(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
+                          run_known **out);
+psi_status run_known_save(psi_ctx *ctx, const run_known *seen, size_t n_latent, const char *path);
 
 // Checked as hostile. A run of an older version has no such file: *out is then NULL.
-psi_status cluster_known_load(psi_ctx *ctx, const psi_run *run, cluster_known **out);
-void cluster_known_free(psi_ctx *ctx, cluster_known *seen);
+psi_status run_known_load(psi_ctx *ctx, const psi_run *run, run_known **out);
+void run_known_free(psi_ctx *ctx, run_known *seen);
 
 // How far features (D) are from the centre of their latent state, in units of how far those that
 // were seen are from theirs: at most `reach` for all of them. 0 where there is no centre.
-float cluster_known_distance(const cluster_known *seen, int32_t label, const float *features);
+float run_known_distance(const run_known *seen, int32_t label, const float *features);
 
 #endif

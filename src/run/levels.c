@@ -9,15 +9,15 @@
 
 enum { MAX_LEVELS = 10000 };
 
-psi_status cluster_refinements_folder(psi_ctx *ctx, const char *folder, char **out)
+psi_status run_refinements_folder(psi_ctx *ctx, const char *folder, char **out)
 {
     static const char *const places[] = {".", "checkpoint", "checkpoint/result"};
     psi_status status = PSI_OK;
-    char name[CLUSTER_NAME_SIZE], *place = NULL, *path = NULL;
+    char name[RUN_NAME_SIZE], *place = NULL, *path = NULL;
     *out = NULL;
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !*out; i++) {
         TRY(base_join(ctx, folder, places[i], &place));
-        TRY(base_join(ctx, place, cluster_labels_name(1, name), &path));
+        TRY(base_join(ctx, place, run_labels_name(1, name), &path));
         if (base_is_there(path)) {
             *out = place;
             place = NULL;
@@ -37,24 +37,24 @@ static psi_status load(psi_ctx *ctx, const psi_run *run, const char *folder, siz
                        int32_t **out)
 {
     psi_status status = PSI_OK;
-    char name[CLUSTER_NAME_SIZE], *path = NULL;
+    char name[RUN_NAME_SIZE], *path = NULL;
     size_t n = run->n_observations;
     *out = NULL;
     if (!folder) return PSI_OK;
-    TRY(base_join(ctx, folder, cluster_labels_name(refinement, name), &path));
-    if (base_is_there(path)) TRY(cluster_labels_load(ctx, folder, name, 0, &n, out));
+    TRY(base_join(ctx, folder, run_labels_name(refinement, name), &path));
+    if (base_is_there(path)) TRY(run_labels_load(ctx, folder, name, 0, &n, out));
 done:
     base_free(ctx, path);
     return status;
 }
 
-psi_status cluster_refinement_labels(psi_ctx *ctx, const psi_run *run, size_t refinement,
-                                     int32_t **labels)
+psi_status run_refinement_labels(psi_ctx *ctx, const psi_run *run, size_t refinement,
+                                 int32_t **labels)
 {
     psi_status status = PSI_OK;
     char *folder = NULL;
     *labels = NULL;
-    if (run->folder) TRY(cluster_refinements_folder(ctx, run->folder, &folder));
+    if (run->folder) TRY(run_refinements_folder(ctx, run->folder, &folder));
     TRY(load(ctx, run, folder, refinement, labels));
 done:
     base_free(ctx, folder);
@@ -63,7 +63,7 @@ done:
 
 psi_status psi_run_labels(psi_ctx *ctx, const psi_run *run, size_t refinement, int32_t **labels)
 {
-    const psi_status status = cluster_refinement_labels(ctx, run, refinement, labels);
+    const psi_status status = run_refinement_labels(ctx, run, refinement, labels);
     if (status != PSI_OK || *labels) return status;
     return FAIL(ctx, PSI_EMISSING, "%s has no labels of refinement %zu",
                 run->folder ? run->folder : "a run that was not kept", refinement);
@@ -104,7 +104,7 @@ psi_status psi_run_levels(psi_ctx *ctx, const psi_run *run, psi_levels *out)
     psi_status status = PSI_OK;
     char *folder = NULL;
     *out = (psi_levels){0};
-    if (run->folder) TRY(cluster_refinements_folder(ctx, run->folder, &folder));
+    if (run->folder) TRY(run_refinements_folder(ctx, run->folder, &folder));
     TRY(add_own(ctx, run, false, out));
     for (size_t i = 1; i <= base_min(run->n_steps, MAX_LEVELS); i++) {
         int32_t *labels;

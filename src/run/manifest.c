@@ -127,7 +127,7 @@ static json_t *timings_out(const psi_run *run)
                      seconds);
 }
 
-psi_status cluster_manifest_save(psi_ctx *ctx, const char *path, const psi_run *run, json_t *files)
+psi_status run_manifest_save(psi_ctx *ctx, const char *path, const psi_run *run, json_t *files)
 {
     psi_status status = PSI_OK;
     json_t *manifest = NULL, *options = NULL;
@@ -362,7 +362,7 @@ static psi_status phases_in(psi_ctx *ctx, const json_t *phases, const json_t *se
         const json_t *object = json_array_get(phases, i);
         const char *name = json_string_value(json_object_get(object, "phase"));
         for (int p = 0; name && p < PHASES && run->n_phases < PHASES; p++) {
-            const char *known = cluster_phase_name((cluster_phase)p);
+            const char *known = run_phase_name((run_phase)p);
             if (strcmp(name, known) != 0) continue;
             run->phases[run->n_phases++] = (psi_cluster_phase){
                 known, .seconds = real_in(seconds, known), .passes = count_in(object, "passes")};
@@ -381,7 +381,7 @@ static bool is_listed(const json_t *files, const char *name)
     return false;
 }
 
-psi_status cluster_manifest_load(psi_ctx *ctx, const char *folder, psi_run *run)
+psi_status run_manifest_load(psi_ctx *ctx, const char *folder, psi_run *run)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
@@ -389,7 +389,7 @@ psi_status cluster_manifest_load(psi_ctx *ctx, const char *folder, psi_run *run)
     size_t compared;
     TRY(base_join(ctx, folder, "manifest.json", &path));
     TRY(base_json_load(ctx, path, MANIFEST_LIMIT, &manifest));
-    TRY(cluster_checksums_check(ctx, folder, manifest, &compared));
+    TRY(run_checksums_check(ctx, folder, manifest, &compared));
     const json_t *files = json_object_get(manifest, "files"),
                  *timings = json_object_get(manifest, "timings");
     if (!timings) timings = manifest; // of an older version
@@ -418,7 +418,7 @@ done:
 
 // ---- start.json ---------------------------------------------------------------------------------
 
-psi_status cluster_run_start(psi_run_folder *folder, const psi_run *run)
+psi_status run_start(psi_run_folder *folder, const psi_run *run)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = folder->ctx;
@@ -427,14 +427,14 @@ psi_status cluster_run_start(psi_run_folder *folder, const psi_run *run)
     start = json_pack("{s:s, s:s, s:i, s:I, s:O}", "psifold", psi_version(), "data",
                       run->fingerprint.hex, "threads", run->threads, "seed",
                       (json_int_t)run->options.seed, "options", options);
-    TRY(cluster_folder_start(folder, start));
+    TRY(run_folder_start(folder, start));
 done:
     json_decref(options);
     json_decref(start);
     return status;
 }
 
-psi_status cluster_start_load(psi_ctx *ctx, const char *path, psi_run *run)
+psi_status run_start_load(psi_ctx *ctx, const char *path, psi_run *run)
 {
     psi_status status = PSI_OK;
     json_t *start = NULL;
@@ -453,8 +453,8 @@ done:
 
 // ---- refinements.jsonl --------------------------------------------------------------------------
 
-psi_status cluster_step_print(psi_ctx *ctx, const psi_cluster_step *step, size_t refinement,
-                              char text[CLUSTER_STEP_SIZE], size_t *size)
+psi_status run_step_print(psi_ctx *ctx, const psi_cluster_step *step, size_t refinement,
+                          char text[RUN_STEP_SIZE], size_t *size)
 {
     psi_status status = PSI_OK;
     json_t *object = json_pack(
@@ -465,8 +465,8 @@ psi_status cluster_step_print(psi_ctx *ctx, const psi_cluster_step *step, size_t
         base_json_real(step->epsilon), "held_out_error", base_json_real(step->held_out_error),
         "perfect", base_json_real(step->perfect), "seconds", base_json_real(step->seconds));
     TRY(base_json_made(ctx, object));
-    *size = json_dumpb(object, text, CLUSTER_STEP_SIZE, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    if (*size == 0 || *size > CLUSTER_STEP_SIZE) {
+    *size = json_dumpb(object, text, RUN_STEP_SIZE, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (*size == 0 || *size > RUN_STEP_SIZE) {
         status = FAIL(ctx, PSI_EINTERNAL, "a refinement's line is too long");
     }
 done:
@@ -474,8 +474,8 @@ done:
     return status;
 }
 
-psi_status cluster_step_parse(psi_ctx *ctx, const char *path, size_t refinement, const char *text,
-                              size_t size, psi_cluster_step *out)
+psi_status run_step_parse(psi_ctx *ctx, const char *path, size_t refinement, const char *text,
+                          size_t size, psi_cluster_step *out)
 {
     json_t *object = NULL;
     const psi_status status = base_json_parse(ctx, path, text, size, &object);

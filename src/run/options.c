@@ -139,7 +139,7 @@ psi_status psi_cluster_paper(psi_ctx *ctx, const char *task, psi_cluster_options
     return PSI_OK;
 }
 
-psi_status cluster_options_check(psi_ctx *ctx, const psi_cluster_options *options)
+psi_status run_options_check(psi_ctx *ctx, const psi_cluster_options *options)
 {
     const psi_status status = psi_options_check(ctx, psi_cluster_option_table(), options);
     if (status != PSI_OK) return status;

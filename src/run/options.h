@@ -4,6 +4,6 @@
 #include <psifold/cluster.h>
 
 // PSI_EUSAGE, naming the option, unless they make sense together.
-psi_status cluster_options_check(psi_ctx *ctx, const psi_cluster_options *options);
+psi_status run_options_check(psi_ctx *ctx, const psi_cluster_options *options);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/progress.h"
 
-const char *cluster_phase_name(cluster_phase phase)
+const char *run_phase_name(run_phase phase)
 {
     static const char *const NAMES[PHASES] = {
         [PHASE_LEARNING] = "learning features",
@@ -17,13 +17,13 @@ const char *cluster_phase_name(cluster_phase phase)
     return NAMES[phase];
 }
 
-void cluster_phases_start(cluster_phases *phases, const uint64_t *passed)
+void run_phases_start(run_phases *phases, const uint64_t *passed)
 {
-    *phases = (cluster_phases){
+    *phases = (run_phases){
         .now = PHASE_REST, .since = base_seconds(), .passed = passed, .counted = *passed};
 }
 
-void cluster_phases_turn_to(cluster_phases *phases, cluster_phase next)
+void run_phases_turn_to(run_phases *phases, run_phase next)
 {
     const double now = base_seconds();
     phases->seconds[phases->now] += now - phases->since;
@@ -33,7 +33,7 @@ void cluster_phases_turn_to(cluster_phases *phases, cluster_phase next)
     phases->now = next;
 }
 
-void cluster_phases_update(cluster_phases *phases)
+void run_phases_update(run_phases *phases)
 {
-    cluster_phases_turn_to(phases, phases->now);
+    run_phases_turn_to(phases, phases->now);
 }

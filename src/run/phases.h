@@ -5,7 +5,7 @@
 
 #include <psifold/cluster.h>
 
-typedef enum cluster_phase {
+typedef enum run_phase {
     PHASE_LEARNING,       // the trunk
     PHASE_FEATURES,       // of all observations
     PHASE_REFINEMENTS,    // Algorithm 1
@@ -15,22 +15,22 @@ typedef enum cluster_phase {
     PHASE_HEADS,          // of the refinements
     PHASE_REST,
     PHASES
-} cluster_phase;
+} run_phase;
 
-typedef struct cluster_phases {
+typedef struct run_phases {
     double seconds[PHASES];
     uint64_t passes[PHASES];
-    cluster_phase now;      // the one under way
+    run_phase now;          // the one under way
     double since;           // when it was last brought up to date
     const uint64_t *passed; // observations that went through a network in this process …
     uint64_t counted;       // … and how many of them are in passes
-} cluster_phases;
+} run_phases;
 
-const char *cluster_phase_name(cluster_phase phase);
+const char *run_phase_name(run_phase phase);
 
 // The clock starts with PHASE_REST; *passed is looked at whenever phases change.
-void cluster_phases_start(cluster_phases *phases, const uint64_t *passed);
-void cluster_phases_turn_to(cluster_phases *phases, cluster_phase next);
-void cluster_phases_update(cluster_phases *phases); // brings the one under way up to date
+void run_phases_start(run_phases *phases, const uint64_t *passed);
+void run_phases_turn_to(run_phases *phases, run_phase next);
+void run_phases_update(run_phases *phases); // brings the one under way up to date
 
 #endif

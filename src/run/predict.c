@@ -16,8 +16,8 @@ enum { BATCH = 256, BLOCK = 4096 };
 static const float SLACK = 1.5f;
 
 struct psi_predictor {
-    const psi_net *net;         // NULL: a table
-    const cluster_known *known; // the run's; NULL: of an older version
+    const psi_net *net;     // NULL: a table
+    const run_known *known; // the run's; NULL: of an older version
     psi_work *work;
     size_t n_latent, room; // rows that logits and features have room for
     float *logits, *features;
@@ -87,8 +87,8 @@ static psi_status ask_table(psi_ctx *ctx, psi_predictor *p, const psi_observatio
     const psi_status status = psi_observations_gather(ctx, observations, p->rows, n, p->raw);
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t at = cluster_distinct_find(&p->known->observations, p->raw + i * row_bytes);
-        const bool known = at != CLUSTER_DISTINCT_NONE;
+        const uint32_t at = problem_distinct_find(&p->known->observations, p->raw + i * row_bytes);
+        const bool known = at != PROBLEM_DISTINCT_NONE;
         labels[i] = known ? p->known->labels[at] : -1;
         confidence[i] = known ? p->known->confidence[at] : 0.0f;
     }
@@ -107,10 +107,10 @@ static int32_t best_of(const float *logits, size_t k, float *probability)
     return (int32_t)best;
 }
 
-static psi_status ask_network(psi_ctx *ctx, psi_predictor *p, cluster_inputs *inputs, size_t n,
+static psi_status ask_network(psi_ctx *ctx, psi_predictor *p, problem_inputs *inputs, size_t n,
                               int32_t *labels, float *confidence)
 {
-    const psi_batch_source source = {inputs, cluster_inputs_gather};
+    const psi_batch_source source = {inputs, problem_inputs_gather};
     const size_t k = p->n_latent, width = psi_net_n_features(p->net);
     const psi_status status = psi_net_predict_all(ctx, p->net, p->work, &source, p->rows, n, NULL,
                                                   p->features, p->logits);
@@ -120,7 +120,7 @@ static psi_status ask_network(psi_ctx *ctx, psi_predictor *p, cluster_inputs *in
         if (!isfinite(confidence[i]))
             return FAIL(ctx, PSI_EDATA, "observation %llu contains a value that is not a number",
                         (unsigned long long)p->rows[i]);
-        if (p->known && !(cluster_known_distance(p->known, labels[i], p->features + i * width) <=
+        if (p->known && !(run_known_distance(p->known, labels[i], p->features + i * width) <=
                           SLACK * p->known->reach)) {
             labels[i] = -1;
             confidence[i] = 0.0f;
@@ -132,13 +132,13 @@ static psi_status ask_network(psi_ctx *ctx, psi_predictor *p, cluster_inputs *in
 // ---- either -------------------------------------------------------------------------------------
 
 static psi_status check_kind(psi_ctx *ctx, const psi_predictor *p,
-                             const psi_observations *observations, cluster_inputs *inputs)
+                             const psi_observations *observations, problem_inputs *inputs)
 {
     psi_status status = PSI_OK;
     if (p->net) {
         const psi_net_spec *spec = psi_net_spec_of(p->net);
-        TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, inputs));
-        return cluster_inputs_match(ctx, inputs, spec);
+        TRY(problem_inputs_new(ctx, observations, spec->input.rank == 1, inputs));
+        return problem_inputs_match(ctx, inputs, spec);
     }
     const psi_dtype dtype = psi_observations_dtype(observations);
     const psi_shape *shape = psi_observations_shape(observations);
@@ -155,7 +155,7 @@ psi_status psi_predict(psi_ctx *ctx, psi_predictor *p, const psi_observations *o
                        double min_confidence, int32_t *labels, float *confidence)
 {
     psi_status status = PSI_OK;
-    cluster_inputs inputs = {0};
+    problem_inputs inputs = {0};
     float *sure = NULL;
     const size_t n = psi_observations_count(observations), block = base_min(n, BLOCK);
     TRY(check_kind(ctx, p, observations, &inputs));
@@ -176,6 +176,6 @@ psi_status psi_predict(psi_ctx *ctx, psi_predictor *p, const psi_observations *o
     base_progress_end(&progress, n);
 done:
     base_free(ctx, sure);
-    cluster_inputs_free(ctx, &inputs);
+    problem_inputs_free(ctx, &inputs);
     return status;
 }

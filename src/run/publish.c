@@ -28,9 +28,9 @@ static psi_status set_aside(const psi_run_folder *folder, json_t **older, const 
     char *place = NULL, *aside = NULL;
     *older = NULL;
     TRY(base_join(folder->ctx, folder->path, "manifest.json", &place));
-    TRY(cluster_folder_path(folder, "replaced.json", &aside));
-    if (cluster_folder_has(folder->path, "manifest.json")) {
-        TRY(cluster_folder_manifest(folder->ctx, folder->path, "manifest.json", older));
+    TRY(run_folder_path(folder, "replaced.json", &aside));
+    if (run_folder_has(folder->path, "manifest.json")) {
+        TRY(run_folder_manifest(folder->ctx, folder->path, "manifest.json", older));
         if (!*older) {
             status = FAIL(folder->ctx, PSI_EUSAGE,
                           "%s was not written by psifold, and is not replaced", place);
@@ -44,7 +44,7 @@ static psi_status set_aside(const psi_run_folder *folder, json_t **older, const 
         TRY(base_sync(folder->ctx, folder->checkpoint));
         TRY(base_sync(folder->ctx, folder->path));
     } else {
-        TRY(cluster_folder_manifest(folder->ctx, folder->checkpoint, "replaced.json", older));
+        TRY(run_folder_manifest(folder->ctx, folder->checkpoint, "replaced.json", older));
     }
     *files = json_object_get(*older, "files");
 done:
@@ -92,7 +92,7 @@ static psi_status is_known(psi_ctx *ctx, const json_t *manifest, const char *nam
     json_t *sums = json_object();
     psi_status status = PSI_OK;
     TRY(base_json_made(ctx, sums));
-    TRY(cluster_checksums_add(ctx, sums, name, path));
+    TRY(run_checksums_add(ctx, sums, name, path));
     *out = json_equal(json_object_get(sums, name),
                       json_object_get(json_object_get(manifest, "checksums"), name));
 done:
@@ -109,7 +109,7 @@ static psi_status put_in_place(const psi_run_folder *folder, const char *from, c
     TRY(base_join(folder->ctx, folder->path, name, &to));
     if ((replace ? rename(from, to) : base_rename_new(from, to)) == 0) goto done;
     const int reason = errno;
-    if (reason == ENOENT && cluster_folder_has(folder->path, name))
+    if (reason == ENOENT && run_folder_has(folder->path, name))
         goto done; // moved before we were interrupted
     if (reason == EEXIST && are_one(from, to)) {
         (void)unlink(from);
@@ -130,7 +130,7 @@ static psi_status move_out(const psi_run_folder *folder, const char *name, bool 
 {
     psi_status status = PSI_OK;
     char *from = NULL;
-    TRY(cluster_folder_result(folder, name, &from));
+    TRY(run_folder_result(folder, name, &from));
     TRY(put_in_place(folder, from, name, replace));
 done:
     base_free(folder->ctx, from);
@@ -147,11 +147,10 @@ static psi_status copy_out(const psi_run_folder *folder, const json_t *manifest,
     int fd = -1;
     uint64_t size;
     bool there = false;
-    TRY(cluster_folder_result(folder, name, &from));
-    TRY(cluster_folder_path(folder, "copy", &copy));
+    TRY(run_folder_result(folder, name, &from));
+    TRY(run_folder_path(folder, "copy", &copy));
     TRY(base_join(folder->ctx, folder->path, name, &to));
-    if (cluster_folder_has(folder->path, name))
-        TRY(is_known(folder->ctx, manifest, name, to, &there));
+    if (run_folder_has(folder->path, name)) TRY(is_known(folder->ctx, manifest, name, to, &there));
     if (there) goto done;
     TRY(base_open_file(folder->ctx, from, &fd, &size));
     TRY(base_output_open(folder->ctx, copy, BASE_FILE, true, &output));
@@ -174,10 +173,9 @@ static psi_status add_checksum(const psi_run_folder *folder, json_t *sums, const
 {
     psi_status status = PSI_OK;
     char *path = NULL;
-    TRY(base_join(folder->ctx,
-                  cluster_folder_has(folder->result, name) ? folder->result : folder->path, name,
-                  &path));
-    TRY(cluster_checksums_add(folder->ctx, sums, name, path));
+    TRY(base_join(folder->ctx, run_folder_has(folder->result, name) ? folder->result : folder->path,
+                  name, &path));
+    TRY(run_checksums_add(folder->ctx, sums, name, path));
 done:
     base_free(folder->ctx, path);
     return status;
@@ -205,8 +203,8 @@ static psi_status leave_checkpoint(const psi_run_folder *folder, bool stopped)
     psi_status status = PSI_OK;
     char *ready = NULL, *older = NULL;
     if (!stopped) return base_remove_whole(folder->ctx, folder->checkpoint);
-    TRY(cluster_folder_result(folder, "manifest.json", &ready));
-    TRY(cluster_folder_path(folder, "replaced.json", &older));
+    TRY(run_folder_result(folder, "manifest.json", &ready));
+    TRY(run_folder_path(folder, "replaced.json", &older));
     base_remove(ready);
     base_remove(older);
     TRY(base_sync(folder->ctx, folder->result));
@@ -216,20 +214,20 @@ done:
     return status;
 }
 
-psi_status cluster_folder_publish(psi_run_folder *folder)
+psi_status run_folder_publish(psi_run_folder *folder)
 {
     psi_status status = PSI_OK;
     char *place = NULL;
     json_t *manifest = NULL, *older = NULL;
     const json_t *older_files = NULL;
-    TRY(cluster_folder_manifest(folder->ctx, folder->result, "manifest.json", &manifest));
+    TRY(run_folder_manifest(folder->ctx, folder->result, "manifest.json", &manifest));
     if (!manifest) {
         status = FAIL(folder->ctx, PSI_EFORMAT, "%s/manifest.json is not the manifest of a run",
                       folder->result);
         goto done;
     }
     const json_t *files = json_object_get(manifest, "files");
-    const bool stopped = cluster_folder_stopped(manifest);
+    const bool stopped = run_folder_stopped(manifest);
     TRY(add_checksums(folder, manifest));
     TRY(set_aside(folder, &older, &older_files));
     for (size_t i = 0; i < json_array_size(older_files); i++) {

@@ -24,14 +24,14 @@ static psi_status is_there(psi_ctx *ctx, const char *folder, const char *name, b
 
 // ---- labels -------------------------------------------------------------------------------------
 
-const char *cluster_labels_name(size_t refinement, char name[CLUSTER_NAME_SIZE])
+const char *run_labels_name(size_t refinement, char name[RUN_NAME_SIZE])
 {
-    snprintf(name, CLUSTER_NAME_SIZE, "clusters-%02zu.npy", refinement);
+    snprintf(name, RUN_NAME_SIZE, "clusters-%02zu.npy", refinement);
     return name;
 }
 
-psi_status cluster_labels_load(psi_ctx *ctx, const char *folder, const char *name, size_t below,
-                               size_t *n, int32_t **out)
+psi_status run_labels_load(psi_ctx *ctx, const char *folder, const char *name, size_t below,
+                           size_t *n, int32_t **out)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
@@ -99,7 +99,7 @@ static psi_status load_steps(psi_ctx *ctx, const char *folder, psi_run *run)
     const char *line = text;
     for (size_t i = 0; i < lines; i++) {
         const char *end = memchr(line, '\n', size - (size_t)(line - text));
-        TRY(cluster_step_parse(ctx, path, i + 1, line, (size_t)(end - line), &run->steps[i]));
+        TRY(run_step_parse(ctx, path, i + 1, line, (size_t)(end - line), &run->steps[i]));
         line = end + 1;
     }
     run->n_steps = lines;
@@ -231,17 +231,17 @@ psi_status psi_run_load(psi_ctx *ctx, const char *folder, psi_run **out)
     psi_status status = PSI_OK;
     psi_run *run = NULL;
     *out = NULL;
-    TRY(cluster_folder_check_finished(ctx, folder));
+    TRY(run_folder_check_finished(ctx, folder));
     TRY(new_run(ctx, folder, &run));
-    TRY(cluster_manifest_load(ctx, folder, run));
+    TRY(run_manifest_load(ctx, folder, run));
     TRY(load_steps(ctx, folder, run));
-    TRY(cluster_labels_load(ctx, folder, "clusters.npy", run->n_latent, &run->n_observations,
-                            &run->labels));
+    TRY(run_labels_load(ctx, folder, "clusters.npy", run->n_latent, &run->n_observations,
+                        &run->labels));
     TRY(load_confidence(ctx, run));
     TRY(load_model(ctx, run));
     TRY(load_certificate(ctx, run));
     TRY(load_network(ctx, run));
-    TRY(cluster_known_load(ctx, run, &run->known));
+    TRY(run_known_load(ctx, run, &run->known));
     run->finished = true;
     *out = run;
     run = NULL;
@@ -275,14 +275,14 @@ static psi_cluster_step count_step(const int32_t *labels, size_t n)
 static psi_status load_so_far(psi_ctx *ctx, const char *from, psi_run *run)
 {
     psi_status status = PSI_OK;
-    char name[CLUSTER_NAME_SIZE];
+    char name[RUN_NAME_SIZE];
     bool there = true, recorded;
     TRY(is_there(ctx, from, "refinements.jsonl", &recorded));
     for (size_t n = 0; there && n < MAX_STEPS; n++) {
         int32_t *labels;
-        TRY(is_there(ctx, from, cluster_labels_name(n + 1, name), &there));
+        TRY(is_there(ctx, from, run_labels_name(n + 1, name), &there));
         if (!there) break;
-        TRY(cluster_labels_load(ctx, from, name, 0, &run->n_observations, &labels));
+        TRY(run_labels_load(ctx, from, name, 0, &run->n_observations, &labels));
         psi_array_free(ctx, run->labels);
         run->labels = labels;
         const psi_cluster_step step = count_step(labels, run->n_observations);
@@ -307,7 +307,7 @@ static psi_status load_interrupted(psi_ctx *ctx, const char *folder, psi_run **o
                  "%s is not the folder of a run: it has neither a manifest nor a checkpoint",
                  folder));
     }
-    TRY(cluster_refinements_folder(ctx, folder, &from));
+    TRY(run_refinements_folder(ctx, folder, &from));
     if (!from) {
         TRY(FAIL(ctx, PSI_EMISSING, "%s has no labels yet: its first refinement was not finished",
                  folder));
@@ -315,7 +315,7 @@ static psi_status load_interrupted(psi_ctx *ctx, const char *folder, psi_run **o
     TRY(new_run(ctx, folder, &run));
     run->verdict = PSI_VERDICT_NOT_ASKED;
     run->accuracy = run->margin = run->seconds = (double)NAN;
-    TRY(cluster_start_load(ctx, start, run));
+    TRY(run_start_load(ctx, start, run));
     run->gamma = run->options.gamma;
     TRY(load_so_far(ctx, from, run));
     *out = run;

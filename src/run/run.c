@@ -17,6 +17,6 @@ void psi_run_free(psi_ctx *ctx, psi_run *run)
     psi_mdp_free(ctx, run->model);
     psi_certificate_free(ctx, run->certificate);
     psi_net_free(ctx, run->representation);
-    cluster_known_free(ctx, run->known);
+    run_known_free(ctx, run->known);
     base_free(ctx, run);
 }

@@ -31,7 +31,7 @@ static psi_status save_model(psi_ctx *ctx, const cluster_problem *problem, const
     psi_status status = PSI_OK;
     psi_counts *counts = NULL;
     psi_mdp *model = NULL;
-    const psi_paths paths = cluster_paths(problem, labels, n_latent);
+    const psi_paths paths = problem_paths(problem, labels, n_latent);
     TRY(psi_counts_new(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &model));
     const size_t rows = model->n_states * model->n_actions, n = model->offsets[rows];
@@ -48,14 +48,14 @@ done:
 }
 
 static psi_status save_stage(psi_run_folder *to, const cluster_problem *problem,
-                             const cluster_approximator *approximator, size_t n_latent,
-                             size_t number, uint64_t seed)
+                             const learn_approximator *approximator, size_t n_latent, size_t number,
+                             uint64_t seed)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = to->ctx;
     char *clusters = NULL, *heads = NULL, *latent = NULL;
     void *labels = NULL;
-    cluster_fit *fit = NULL;
+    learn_fit *fit = NULL;
     psi_shape shape;
     TRY(stage_path(ctx, to->result, "clusters-%02zu.npy", number, &clusters));
     TRY(stage_path(ctx, to->result, "heads-%02zu.safetensors", number, &heads));
@@ -71,11 +71,11 @@ static psi_status save_stage(psi_run_folder *to, const cluster_problem *problem,
         status = FAIL(ctx, PSI_EFORMAT, "%s does not hold the labels of a refinement", clusters);
         goto done;
     }
-    TRY(cluster_fit_states(ctx, problem, approximator, labels, n_latent, seed, NULL, &fit));
-    TRY(cluster_fit_save(ctx, fit, heads));
+    TRY(learn_fit_states(ctx, problem, approximator, labels, n_latent, seed, NULL, &fit));
+    TRY(learn_fit_save(ctx, fit, heads));
     TRY(save_model(ctx, problem, labels, n_latent, latent));
 done:
-    cluster_fit_free(ctx, fit);
+    learn_fit_free(ctx, fit);
     psi_array_free(ctx, labels);
     base_free(ctx, latent);
     base_free(ctx, heads);
@@ -83,9 +83,9 @@ done:
     return status;
 }
 
-psi_status cluster_stages_save(psi_run_folder *to, const cluster_problem *problem,
-                               const cluster_approximator *approximator,
-                               const psi_cluster_step *steps, size_t n_steps, uint64_t seed)
+psi_status run_stages_save(psi_run_folder *to, const cluster_problem *problem,
+                           const learn_approximator *approximator, const psi_cluster_step *steps,
+                           size_t n_steps, uint64_t seed)
 {
     psi_status status = PSI_OK;
     base_progress progress = base_progress_start(to->ctx, "heads of the refinements", n_steps);
@@ -208,7 +208,7 @@ psi_status psi_run_assign(psi_ctx *ctx, const psi_run *run, const psi_observatio
     psi_status status = PSI_OK;
     const size_t n = psi_observations_count(observations);
     stages all = {0};
-    cluster_inputs inputs = {0};
+    problem_inputs inputs = {0};
     uint64_t *rows = NULL;
     if (!run->has_heads) {
         return FAIL(ctx, PSI_EMISSING, "%s has no heads of its refinements",
@@ -216,10 +216,10 @@ psi_status psi_run_assign(psi_ctx *ctx, const psi_run *run, const psi_observatio
     }
     TRY(stages_load(ctx, run->folder, run->n_steps, &all));
     const psi_net_spec *spec = psi_net_spec_of(all.trunk);
-    TRY(cluster_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
-    TRY(cluster_inputs_match(ctx, &inputs, spec));
+    TRY(problem_inputs_new(ctx, observations, spec->input.rank == 1, &inputs));
+    TRY(problem_inputs_match(ctx, &inputs, spec));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
-    const psi_batch_source source = {&inputs, cluster_inputs_gather};
+    const psi_batch_source source = {&inputs, problem_inputs_gather};
     base_progress progress = base_progress_start(ctx, "assigning latent states", n);
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
@@ -241,7 +241,7 @@ psi_status psi_run_assign(psi_ctx *ctx, const psi_run *run, const psi_observatio
     base_progress_end(&progress, n);
 done:
     base_free(ctx, rows);
-    cluster_inputs_free(ctx, &inputs);
+    problem_inputs_free(ctx, &inputs);
     stages_free(ctx, &all);
     return status;
 }

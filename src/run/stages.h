@@ -9,8 +9,8 @@
 // Fits and writes result/heads-<n>.safetensors and result/latent-<n>.npz for every refinement, from
 // result/clusters-<n>.npy. What is there already is left alone. The seed of refinement n is seed +
 // n.
-psi_status cluster_stages_save(psi_run_folder *to, const cluster_problem *problem,
-                               const cluster_approximator *approximator,
-                               const psi_cluster_step *steps, size_t n_steps, uint64_t seed);
+psi_status run_stages_save(psi_run_folder *to, const cluster_problem *problem,
+                           const learn_approximator *approximator, const psi_cluster_step *steps,
+                           size_t n_steps, uint64_t seed);
 
 #endif

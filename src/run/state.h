@@ -8,7 +8,7 @@
 
 typedef struct run_state {
     refinement refinement;
-    cluster_phases phases; // up to date whenever the state is kept
+    run_phases phases; // up to date whenever the state is kept
 } run_state;
 
 #endif

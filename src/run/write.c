@@ -25,7 +25,7 @@ static psi_status add_name(writing *to, const char *name)
 static psi_status path_for(writing *to, const char *name, char **out)
 {
     const psi_status status = add_name(to, name);
-    return status == PSI_OK ? cluster_folder_result(to->folder, name, out) : status;
+    return status == PSI_OK ? run_folder_result(to->folder, name, out) : status;
 }
 
 static psi_status save_arrays(writing *to, const char *name, const psi_array *arrays, size_t n)
@@ -55,16 +55,16 @@ done:
 static psi_status save_steps(writing *to, const psi_run *run)
 {
     psi_status status = PSI_OK;
-    char *path = NULL, name[CLUSTER_NAME_SIZE], line[CLUSTER_STEP_SIZE];
+    char *path = NULL, name[RUN_NAME_SIZE], line[RUN_STEP_SIZE];
     base_output *file = NULL;
     size_t size;
     TRY(path_for(to, "refinements.jsonl", &path));
     TRY(base_output_open(to->ctx, path, BASE_FILE, true, &file));
     for (size_t i = 0; i < run->n_steps; i++) {
-        TRY(cluster_step_print(to->ctx, &run->steps[i], i + 1, line, &size));
+        TRY(run_step_print(to->ctx, &run->steps[i], i + 1, line, &size));
         TRY(base_output_write(file, line, size));
         TRY(base_output_write(file, "\n", 1));
-        TRY(add_name(to, cluster_labels_name(i + 1, name)));
+        TRY(add_name(to, run_labels_name(i + 1, name)));
         if (!run->has_heads) continue;
         snprintf(name, sizeof name, "heads-%02zu.safetensors", i + 1);
         TRY(add_name(to, name));
@@ -139,7 +139,7 @@ static psi_status save_seen(writing *to, const psi_run *run)
     psi_status status = PSI_OK;
     char *path = NULL;
     TRY(path_for(to, "seen.npz", &path));
-    TRY(cluster_known_save(to->ctx, run->known, run->n_latent, path));
+    TRY(run_known_save(to->ctx, run->known, run->n_latent, path));
 done:
     base_free(to->ctx, path);
     return status;
@@ -152,15 +152,15 @@ static psi_status save_manifest(writing *to, psi_run *run)
     const time_t now = time(NULL);
     struct tm utc;
     if (gmtime_r(&now, &utc)) strftime(run->when, sizeof run->when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    run->seconds = cluster_folder_seconds(to->folder);
-    TRY(cluster_folder_result(to->folder, "manifest.json", &path));
-    TRY(cluster_manifest_save(to->ctx, path, run, to->files));
+    run->seconds = run_folder_seconds(to->folder);
+    TRY(run_folder_result(to->folder, "manifest.json", &path));
+    TRY(run_manifest_save(to->ctx, path, run, to->files));
 done:
     base_free(to->ctx, path);
     return status;
 }
 
-psi_status cluster_run_save(psi_run_folder *folder, psi_run *run)
+psi_status run_save(psi_run_folder *folder, psi_run *run)
 {
     psi_status status = PSI_OK;
     writing to = {folder->ctx, folder, json_array()};
@@ -172,7 +172,7 @@ psi_status cluster_run_save(psi_run_folder *folder, psi_run *run)
     TRY(save_networks(&to, run));
     TRY(save_seen(&to, run));
     TRY(save_manifest(&to, run));
-    TRY(cluster_folder_publish(folder));
+    TRY(run_folder_publish(folder));
 done:
     json_decref(to.files);
     return status;

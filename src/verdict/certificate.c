@@ -157,16 +157,16 @@ static void labels_of_part(const cluster_problem *problem, const int32_t *labels
     }
 }
 
-psi_status cluster_certify(psi_ctx *ctx, const cluster_problem *problem, psi_run *result)
+psi_status verdict_certify(psi_ctx *ctx, const cluster_problem *problem, psi_run *result)
 {
     psi_status status = PSI_OK;
     int32_t *part = NULL;
     psi_counts *counts = NULL;
     psi_mdp *model = NULL;
     psi_partition *merged = NULL;
-    const psi_paths all = cluster_paths(problem, result->labels, result->n_latent);
+    const psi_paths all = problem_paths(problem, result->labels, result->n_latent);
     TRY(base_alloc(ctx, problem->n_rows, sizeof *part, &part));
-    const psi_paths paths = cluster_paths(problem, part, result->n_latent);
+    const psi_paths paths = problem_paths(problem, part, result->n_latent);
     labels_of_part(problem, result->labels, false, part);
     TRY(psi_counts_new(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &model));

@@ -8,6 +8,6 @@
 
 // Judges a model of the training episodes by the held-out ones (by itself, if there are none), and
 // asks of all of them which latent states could be one. Fills result->certificate.
-psi_status cluster_certify(psi_ctx *ctx, const cluster_problem *problem, psi_run *result);
+psi_status verdict_certify(psi_ctx *ctx, const cluster_problem *problem, psi_run *result);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct linkage {
     size_t of[NEIGHBOURS]; // the cluster of every row
 } linkage;
 
-static double squared_distance(const cluster_looks *looks, const float *from, uint64_t row)
+static double squared_distance(const problem_looks *looks, const float *from, uint64_t row)
 {
     const float *x = looks->vectors + row * looks->width;
     double sum = 0.0;
@@ -45,7 +45,7 @@ static double nats_of_gap(size_t m, double extent, double gap)
 }
 
 // Prim's algorithm.
-static void link_branch(const cluster_looks *looks, size_t v, linkage *out)
+static void link_branch(const problem_looks *looks, size_t v, linkage *out)
 {
     bool reached[NEIGHBOURS] = {true};
     out->n = looks->end[v] - looks->begin[v];
@@ -104,7 +104,7 @@ static bool is_member(const clump *of, uint64_t row)
 
 // The distance between a clump and all other rows. One that is farther from the first of the clump
 // by more than the extent is no nearer to the rest.
-static double gap_around(const cluster_problem *problem, const cluster_looks *looks,
+static double gap_around(const cluster_problem *problem, const problem_looks *looks,
                          const clump *around)
 {
     const float *first = looks->vectors + around->row[0] * looks->width;
@@ -125,7 +125,7 @@ static double gap_around(const cluster_problem *problem, const cluster_looks *lo
 
 typedef struct clumps {
     judging *run;
-    const cluster_looks *looks;
+    const problem_looks *looks;
     const double *needed;
     uint64_t *rows;       // (K)
     uint64_t *transition; // (n_rows) the one that begins there
@@ -163,7 +163,7 @@ static psi_status ask(clumps *all, const clump *of, double gap)
         if (!run->taken[a]) continue;
         if ((double)n >= all->needed[(size_t)(label - first) * data->n_actions + a]) continue;
         shown = false;
-        TRY(judging_doubt(
+        TRY(verdict_doubt(
             run,
             (psi_doubt){.kind = PSI_DOUBT_RARE, .state = label, .other = (int32_t)a, .visits = n}));
     }
@@ -175,7 +175,7 @@ done:
 // At least as far as from the rows of a branch to all others: to some of those beside it.
 static double gap_beside(const clumps *all, size_t v, const clump *of)
 {
-    const cluster_looks *looks = all->looks;
+    const problem_looks *looks = all->looks;
     const size_t up = (size_t)looks->parent[v];
     const int32_t left = looks->left[up];
     const size_t beside = (size_t)(left == (int32_t)v ? looks->right[up] : left);
@@ -222,7 +222,7 @@ done:
     return status;
 }
 
-psi_status judging_ask_clumps(judging *run, const cluster_looks *looks, const double *needed,
+psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const double *needed,
                               size_t *doubtful)
 {
     psi_status status = PSI_OK;
@@ -239,7 +239,7 @@ psi_status judging_ask_clumps(judging *run, const cluster_looks *looks, const do
         const int32_t label = run->result->labels[problem->states[i]];
         if (label >= 0) all.rows[label]++;
     }
-    all.safe = judging_safe((double)problem->n_states); // a cluster for every row
+    all.safe = refine_safe_nats((double)problem->n_states); // a cluster for every row
     for (size_t v = 1; v < looks->forest.n_nodes; v++) {
         const size_t up = looks->parent[v] < 0 ? v : (size_t)looks->parent[v];
         if (looks->end[v] - looks->begin[v] > NEIGHBOURS) continue;

@@ -107,7 +107,7 @@ done:
     return status;
 }
 
-psi_status cluster_compare_contexts(psi_ctx *ctx, const cluster_problem *problem,
+psi_status verdict_compare_contexts(psi_ctx *ctx, const cluster_problem *problem,
                                     const outcome_rewards *rewards, const int32_t *labels,
                                     size_t n_latent, const uint64_t *context, double allowed,
                                     double *share, int32_t *worst, float *same)
@@ -149,8 +149,8 @@ done:
     return status;
 }
 
-psi_status cluster_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
-                             const outcome_rewards *rewards, const cluster_looks *looks,
+psi_status verdict_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
+                             const outcome_rewards *rewards, const problem_looks *looks,
                              const int32_t *labels, size_t n_latent, double allowed, double *share,
                              int32_t *worst)
 {
@@ -171,7 +171,7 @@ psi_status cluster_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
             }
             context[t] = v < 0 ? CONTEXT_NONE : (uint64_t)v;
         }
-        TRY(cluster_compare_contexts(ctx, problem, rewards, labels, n_latent, context,
+        TRY(verdict_compare_contexts(ctx, problem, rewards, labels, n_latent, context,
                                      allowed / SIZES, &of_size, &state, NULL));
         if (of_size > *share) *share = of_size, *worst = state;
     }
@@ -206,7 +206,7 @@ done:
     return status;
 }
 
-psi_status cluster_ask_pairs(psi_ctx *ctx, const cluster_problem *problem,
+psi_status verdict_ask_pairs(psi_ctx *ctx, const cluster_problem *problem,
                              const outcome_rewards *rewards, const int32_t *labels, size_t n_latent,
                              double *margin, int32_t pair[2])
 {
@@ -231,7 +231,7 @@ done:
     return status;
 }
 
-psi_status cluster_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *problem,
+psi_status verdict_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *problem,
                                       const int32_t *labels, size_t n_latent, double *margin,
                                       int32_t pair[2])
 {
@@ -252,11 +252,11 @@ psi_status cluster_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *probl
     for (size_t k = 0; k < n_latent; k++) none[k] = -1;
     for (size_t v = 0; v < all.n; v++) none[all.state[v]] = (int32_t)v;
     for (size_t i = 0; i < problem->n_rows; i++) leaf[i] = labels[i] < 0 ? -1 : none[labels[i]];
-    const cluster_looks states = {.forest = {all.n, all.none, all.none, false, 0.0},
+    const problem_looks states = {.forest = {all.n, all.none, all.none, false, 0.0},
                                   .left = all.none,
                                   .parent = all.none,
                                   .leaf = leaf};
-    TRY(cluster_mean_rewards(ctx, problem, &states, &means));
+    TRY(problem_mean_rewards(ctx, problem, &states, &means));
     const psi_draws what = {.n = all.n_draws,
                             .node = all.node,
                             .outcome = all.outcome,
@@ -268,7 +268,7 @@ psi_status cluster_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *probl
                             .mean_variance = means.variance};
     TRY(find_most_alike(ctx, &all, &what, margin, pair));
 done:
-    cluster_outcome_rewards_free(ctx, &means);
+    problem_outcome_rewards_free(ctx, &means);
     base_free(ctx, none);
     base_free(ctx, leaf);
     leaves_free(ctx, &all);

@@ -89,9 +89,9 @@ static void add_up(foretold *out)
     }
 }
 
-psi_status foretold_new(psi_ctx *ctx, size_t n_transitions, const uint8_t *asked,
-                        const uint32_t *stratum, size_t n_strata, const int32_t *next,
-                        const double *rewards, foretold *out)
+psi_status verdict_foretold_new(psi_ctx *ctx, size_t n_transitions, const uint8_t *asked,
+                                const uint32_t *stratum, size_t n_strata, const int32_t *next,
+                                const double *rewards, foretold *out)
 {
     psi_status status = PSI_OK;
     uint8_t *kind = NULL, *varies = NULL;
@@ -147,11 +147,11 @@ done:
     base_free(ctx, varies);
     base_free(ctx, number);
     base_free(ctx, kind);
-    if (status != PSI_OK) foretold_free(ctx, out);
+    if (status != PSI_OK) verdict_foretold_free(ctx, out);
     return status;
 }
 
-void foretold_free(psi_ctx *ctx, foretold *what)
+void verdict_foretold_free(psi_ctx *ctx, foretold *what)
 {
     base_free(ctx, what->at);
     base_free(ctx, what->stratum);
@@ -233,7 +233,7 @@ static double nats_of(const sum *all, double most, double *moved)
 
 // ---- what foretells -----------------------------------------------------------------------------
 
-double foretell_by_number(foretold *what, const float *known, double *moved)
+double verdict_foretell_by_number(foretold *what, const float *known, double *moved)
 {
     sum all = {0};
     double most = 0.0;
@@ -284,7 +284,7 @@ static void foretell_kinds(const foretold *what, size_t kinds, bool odds, const 
     }
 }
 
-double foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved)
+double verdict_foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved)
 {
     sum all = {0};
     double most = 0.0;
@@ -311,7 +311,8 @@ double foretell_by_context(foretold *what, const uint32_t *known, bool odds, dou
     return nats_of(&all, most, moved);
 }
 
-double foretell_by_echo(foretold *what, const uint32_t *episode, double scale, double *moved)
+double verdict_foretell_by_echo(foretold *what, const uint32_t *episode, double scale,
+                                double *moved)
 {
     const double keep = 1.0 - 1.0 / scale;
     sum all = {0};

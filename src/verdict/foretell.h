@@ -31,19 +31,20 @@ typedef struct foretold {
 
 // asked (n_transitions), stratum (n_transitions) below n_strata. next (n_transitions): the next
 // latent state, or NULL: rewards are what follows.
-psi_status foretold_new(psi_ctx *ctx, size_t n_transitions, const uint8_t *asked,
-                        const uint32_t *stratum, size_t n_strata, const int32_t *next,
-                        const double *rewards, foretold *out);
-void foretold_free(psi_ctx *ctx, foretold *what);
+psi_status verdict_foretold_new(psi_ctx *ctx, size_t n_transitions, const uint8_t *asked,
+                                const uint32_t *stratum, size_t n_strata, const int32_t *next,
+                                const double *rewards, foretold *out);
+void verdict_foretold_free(psi_ctx *ctx, foretold *what);
 
 // Each returns the nats that speak against chance; *moved gets how many transitions that amounts
 // to. A number known before every transition is correlated with the one that `of` picks:
 // next latent states are compared by whether the usual one (kind 0) came.
-double foretell_by_number(foretold *what, const float *known, double *moved);
+double verdict_foretell_by_number(foretold *what, const float *known, double *moved);
 // Something known, FORETELL_NONE where nothing is: what it foretells is learnt on the way.
-double foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved);
+double verdict_foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved);
 // What followed the same stratum before, the more the nearer: it counts by a share of 1 − 1/scale
 // less with every visit. episode (n_transitions): only within; NULL: anywhere.
-double foretell_by_echo(foretold *what, const uint32_t *episode, double scale, double *moved);
+double verdict_foretell_by_echo(foretold *what, const uint32_t *episode, double scale,
+                                double *moved);
 
 #endif

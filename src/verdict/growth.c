@@ -82,26 +82,26 @@ static psi_status count_latent(psi_ctx *ctx, const part *of, size_t width, bool 
 {
     psi_status status = PSI_OK;
     cluster_problem problem = {0};
-    cluster_looks looks = {0};
+    problem_looks looks = {0};
     outcome_rewards rewards = {0};
     by_evidence found = {0};
-    TRY(cluster_problem_new(ctx, &of->data, seed, &problem));
-    cluster_looks_standardise(&problem, width, of->vectors);
-    TRY(cluster_looks_tree(ctx, &problem, width, of->vectors, &looks));
-    TRY(means ? cluster_mean_rewards(ctx, &problem, &looks, &rewards)
-              : cluster_outcome_rewards(ctx, &problem, &looks, &rewards));
-    TRY(cluster_refine_by_evidence(ctx, &problem, &looks, &rewards, how, &found));
+    TRY(problem_new(ctx, &of->data, seed, &problem));
+    problem_looks_standardise(&problem, width, of->vectors);
+    TRY(problem_looks_tree(ctx, &problem, width, of->vectors, &looks));
+    TRY(means ? problem_mean_rewards(ctx, &problem, &looks, &rewards)
+              : problem_outcome_rewards(ctx, &problem, &looks, &rewards));
+    TRY(refine_by_evidence(ctx, &problem, &looks, &rewards, how, &found));
     if (found.stopped) TRY(base_cancelled(ctx)); // a number that is not the last says nothing
     *n_latent = found.n_latent;
 done:
-    cluster_by_evidence_free(ctx, &found);
-    cluster_outcome_rewards_free(ctx, &rewards);
-    cluster_looks_free(ctx, &looks);
-    cluster_problem_free(ctx, &problem);
+    refine_by_evidence_free(ctx, &found);
+    problem_outcome_rewards_free(ctx, &rewards);
+    problem_looks_free(ctx, &looks);
+    problem_free(ctx, &problem);
     return status;
 }
 
-psi_status cluster_growth(psi_ctx *ctx, const cluster_problem *problem, size_t width,
+psi_status verdict_growth(psi_ctx *ctx, const cluster_problem *problem, size_t width,
                           const float *vectors, bool means, uint64_t seed,
                           const by_evidence_options *how, size_t n_latent[2])
 {
@@ -122,7 +122,7 @@ done:
     return status;
 }
 
-bool cluster_keeps_growing(const size_t n_latent[3])
+bool verdict_keeps_growing(const size_t n_latent[3])
 {
     const double quarter = (double)n_latent[0], half = (double)n_latent[1];
     const double all = (double)n_latent[2];

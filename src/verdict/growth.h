@@ -10,7 +10,7 @@
 // quarter in it, by vectors (n_rows, width) as they are; zeros where there are fewer than eight
 // episodes. About three quarters of what it took to find them in all. how is that of the whole, and
 // means whether its rewards were numbers.
-psi_status cluster_growth(psi_ctx *ctx, const cluster_problem *problem, size_t width,
+psi_status verdict_growth(psi_ctx *ctx, const cluster_problem *problem, size_t width,
                           const float *vectors, bool means, uint64_t seed,
                           const by_evidence_options *how, size_t n_latent[2]);
 
@@ -19,6 +19,6 @@ psi_status cluster_growth(psi_ctx *ctx, const cluster_problem *problem, size_t w
 // growth is nearer to being in proportion to the data (four times as many) than to none. Nothing
 // grows faster than the data for long: what does so is a set of latent states that comes into
 // sight.
-bool cluster_keeps_growing(const size_t n_latent[3]);
+bool verdict_keeps_growing(const size_t n_latent[3]);
 
 #endif

@@ -78,7 +78,7 @@ static void average(const memory *past, const float *of, double scale, float *kn
     }
 }
 
-void memory_number(const memory *past, size_t which, float *known)
+void verdict_memory_number(const memory *past, size_t which, float *known)
 {
     const psi_trajectories *data = past->data;
     const size_t class = which - ACTION - past->actions, pair = class - past->classes;
@@ -259,7 +259,7 @@ static void odd_visits(const memory *past, uint32_t place, uint64_t begin, uint6
     }
 }
 
-void memory_context(memory *past, size_t which, uint32_t *known)
+void verdict_memory_context(memory *past, size_t which, uint32_t *known)
 {
     const psi_trajectories *data = past->data;
     const size_t strata = past->n_latent * data->n_actions;
@@ -330,9 +330,10 @@ done:
     return status;
 }
 
-psi_status memory_new(psi_ctx *ctx, const cluster_problem *problem, const outcome_rewards *rewards,
-                      const int32_t *labels, size_t n_latent, const int32_t *look, size_t n_looks,
-                      size_t most, memory *out)
+psi_status verdict_memory_new(psi_ctx *ctx, const cluster_problem *problem,
+                              const outcome_rewards *rewards, const int32_t *labels,
+                              size_t n_latent, const int32_t *look, size_t n_looks, size_t most,
+                              memory *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -375,11 +376,11 @@ psi_status memory_new(psi_ctx *ctx, const cluster_problem *problem, const outcom
     TRY(choose_places(ctx, out, strata, most));
 done:
     base_free(ctx, next);
-    if (status != PSI_OK) memory_free(ctx, out);
+    if (status != PSI_OK) verdict_memory_free(ctx, out);
     return status;
 }
 
-void memory_free(psi_ctx *ctx, memory *past)
+void verdict_memory_free(psi_ctx *ctx, memory *past)
 {
     base_free(ctx, past->stratum);
     base_free(ctx, past->episode);

@@ -26,14 +26,15 @@ typedef struct memory {
 
 // labels (n_rows) below n_latent, −1: unknown, which is remembered as latent state 0; look (n_rows)
 // below n_looks. most: places that are asked for one by one.
-psi_status memory_new(psi_ctx *ctx, const cluster_problem *problem, const outcome_rewards *rewards,
-                      const int32_t *labels, size_t n_latent, const int32_t *look, size_t n_looks,
-                      size_t most, memory *out);
-void memory_free(psi_ctx *ctx, memory *past);
+psi_status verdict_memory_new(psi_ctx *ctx, const cluster_problem *problem,
+                              const outcome_rewards *rewards, const int32_t *labels,
+                              size_t n_latent, const int32_t *look, size_t n_looks, size_t most,
+                              memory *out);
+void verdict_memory_free(psi_ctx *ctx, memory *past);
 
 // known (transitions): number `which` of n_numbers; NaN: nothing.
-void memory_number(const memory *past, size_t which, float *known);
+void verdict_memory_number(const memory *past, size_t which, float *known);
 // known (transitions): context `which` of n_contexts; FORETELL_NONE: nothing.
-void memory_context(memory *past, size_t which, uint32_t *known);
+void verdict_memory_context(memory *past, size_t which, uint32_t *known);
 
 #endif

@@ -120,7 +120,7 @@ static psi_status ask_unit(judging *run, const units *all, size_t u, const chanc
         if (shows(&chances[g * actions + a], run->rewards->variance, n, whole - n)) continue;
         *shown = false;
         if (whole == 0.0) continue; // said already
-        TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
+        TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
                                            .state = (int32_t)g + first,
                                            .other = (int32_t)a,
                                            .visits = all->visits[u * actions + a]}));
@@ -129,7 +129,7 @@ done:
     return status;
 }
 
-psi_status judging_ask_merged(judging *run, const units *all, uint8_t *several, size_t *doubtful)
+psi_status verdict_ask_merged(judging *run, const units *all, uint8_t *several, size_t *doubtful)
 {
     psi_status status = PSI_OK;
     const size_t actions = run->problem->data->n_actions;

@@ -36,7 +36,7 @@ typedef struct asking {
 // less it tells apart, the smaller a difference shows.
 typedef enum past_kind { STATE_BEFORE, ACTION_BEFORE, ALL_BEFORE, PAST_KINDS } past_kind;
 
-static psi_status compare_pasts(asking *run, past_kind kind, double allowed, cluster_past *out)
+static psi_status compare_pasts(asking *run, past_kind kind, double allowed, verdict_past *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = run->problem->data;
@@ -54,9 +54,9 @@ static psi_status compare_pasts(asking *run, past_kind kind, double allowed, clu
                          ? action
                          : (before * data->n_actions + action) * classes + class;
     }
-    TRY(cluster_compare_contexts(run->ctx, run->problem, run->rewards, run->labels, run->n_latent,
+    TRY(verdict_compare_contexts(run->ctx, run->problem, run->rewards, run->labels, run->n_latent,
                                  context, allowed, &out->share, &out->worst, NULL));
-    if (out->share <= run->misplaced) *out = (cluster_past){.worst = -1};
+    if (out->share <= run->misplaced) *out = (verdict_past){.worst = -1};
     out->suspect = out->share > 0.0;
 done:
     base_free(run->ctx, context);
@@ -72,7 +72,7 @@ enum { N_ECHOES = sizeof ECHOES / sizeof *ECHOES };
 
 // One way to foretell what follows, with what it came to.
 static void weigh(const asking *run, double nats, double moved, double clear, double suspect,
-                  cluster_past *out)
+                  verdict_past *out)
 {
     const double share = moved / (double)run->problem->data->n_transitions;
     if (share <= run->misplaced) return;
@@ -81,7 +81,7 @@ static void weigh(const asking *run, double nats, double moved, double clear, do
 }
 
 static psi_status foretell(asking *run, memory *past, bool rewards, double clear, double suspect,
-                           cluster_past *out)
+                           verdict_past *out)
 {
     psi_status status = PSI_OK;
     const size_t n = run->problem->data->n_transitions;
@@ -89,58 +89,59 @@ static psi_status foretell(asking *run, memory *past, bool rewards, double clear
     float *number = NULL;
     uint32_t *context = NULL;
     double moved, nats;
-    TRY(foretold_new(run->ctx, n, run->asked, past->stratum, run->n_strata,
-                     rewards ? NULL : run->next, run->problem->data->rewards, &what));
+    TRY(verdict_foretold_new(run->ctx, n, run->asked, past->stratum, run->n_strata,
+                             rewards ? NULL : run->next, run->problem->data->rewards, &what));
     if (what.n == 0) goto done;
     TRY(base_alloc(run->ctx, n, sizeof *number, &number));
     TRY(base_alloc(run->ctx, n, sizeof *context, &context));
     for (size_t which = 0; which < past->n_numbers; which++) {
         TRY(base_cancelled(run->ctx));
-        memory_number(past, which, number);
-        nats = foretell_by_number(&what, number, &moved);
+        verdict_memory_number(past, which, number);
+        nats = verdict_foretell_by_number(&what, number, &moved);
         weigh(run, nats, moved, clear, suspect, out);
     }
     for (size_t which = 0; which < past->n_contexts; which++) {
         TRY(base_cancelled(run->ctx));
-        memory_context(past, which, context);
+        verdict_memory_context(past, which, context);
         for (size_t odds = 0; odds < (rewards ? 1 : 2); odds++) {
-            nats = foretell_by_context(&what, context, odds == 1, &moved);
+            nats = verdict_foretell_by_context(&what, context, odds == 1, &moved);
             weigh(run, nats, moved, clear, suspect, out);
         }
     }
     for (size_t which = 0; which < (size_t)2 * N_ECHOES; which++) {
-        nats = foretell_by_echo(&what, which % 2 ? past->episode : NULL, ECHOES[which / 2], &moved);
+        nats = verdict_foretell_by_echo(&what, which % 2 ? past->episode : NULL, ECHOES[which / 2],
+                                        &moved);
         weigh(run, nats, moved, clear, suspect, out);
     }
 done:
     base_free(run->ctx, context);
     base_free(run->ctx, number);
-    foretold_free(run->ctx, &what);
+    verdict_foretold_free(run->ctx, &what);
     return status;
 }
 
-static psi_status ask_all(asking *run, double allowed, cluster_past *out)
+static psi_status ask_all(asking *run, double allowed, verdict_past *out)
 {
     psi_status status = PSI_OK;
     const size_t n = run->problem->data->n_transitions;
     const size_t places = base_min(base_max(PLACE_STEPS / (n + 1), FEWEST_PLACES), MOST_PLACES);
     memory past = {0};
-    TRY(memory_new(run->ctx, run->problem, &run->classes, run->labels, run->n_latent, run->look,
-                   run->n_looks, places, &past));
+    TRY(verdict_memory_new(run->ctx, run->problem, &run->classes, run->labels, run->n_latent,
+                           run->look, run->n_looks, places, &past));
     const double ways = (double)(2 * (past.n_numbers + (size_t)2 * N_ECHOES) + 3 * past.n_contexts);
     const double clear = log(ways / allowed), suspect = log(ways / SUSPECT);
     for (size_t rewards = 0; rewards < 2; rewards++) {
         TRY(foretell(run, &past, rewards == 1, clear, suspect, out));
     }
 done:
-    memory_free(run->ctx, &past);
+    verdict_memory_free(run->ctx, &past);
     return status;
 }
 
-psi_status cluster_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
+psi_status verdict_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
                                 const outcome_rewards *rewards, const int32_t *labels,
                                 size_t n_latent, const int32_t *look, size_t n_looks,
-                                double allowed, double misplaced, cluster_past *out)
+                                double allowed, double misplaced, verdict_past *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -154,7 +155,7 @@ psi_status cluster_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
                   .n_latent = n_latent,
                   .n_strata = n_latent * data->n_actions,
                   .misplaced = misplaced};
-    *out = (cluster_past){.worst = -1};
+    *out = (verdict_past){.worst = -1};
     if (rewards->n > 0) run.classes = *rewards;
     const size_t stride = 1 + data->n_transitions / MOST_ASKED; // of episodes, or of long parts
     TRY(base_alloc(ctx, data->n_transitions, sizeof *run.asked, &run.asked));

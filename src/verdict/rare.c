@@ -139,7 +139,7 @@ done:
 // Learnt features may have learnt that a look that was seen a few times is like another. So each
 // part of the tree over the vectors themselves that stands apart by gaps has to show enough of
 // every action, too.
-psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_t *doubtful)
+psi_status verdict_ask_vectors(judging *run, const problem_looks *vectors, size_t *doubtful)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
@@ -159,8 +159,8 @@ psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_
     *doubtful = 0;
     TRY(base_alloc(run->ctx, run->found->grouping->n_groups * actions, sizeof *needed, &needed));
     TRY(find_needed(run, needed));
-    TRY(judging_ask_clumps(run, vectors, needed, doubtful));
-    TRY(judging_find_parts(run->ctx, vectors, &part, &parts));
+    TRY(verdict_ask_clumps(run, vectors, needed, doubtful));
+    TRY(verdict_find_parts(run->ctx, vectors, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * actions, sizeof *visits, &visits));
     TRY(base_alloc_zero(run->ctx, parts * k, sizeof *labels, &labels));
     TRY(base_alloc(run->ctx, parts, sizeof *largest, &largest));
@@ -180,11 +180,11 @@ psi_status judging_ask_vectors(judging *run, const cluster_looks *vectors, size_
             if (labels[p * k + i] > labels[p * k + largest[p]]) largest[p] = i;
         }
     }
-    TRY(cluster_compare_contexts(run->ctx, problem, run->rewards, run->result->labels, k, context,
-                                 JUDGING_ALLOWED, &share, &worst, same));
+    TRY(verdict_compare_contexts(run->ctx, problem, run->rewards, run->result->labels, k, context,
+                                 REFINE_ALLOWED, &share, &worst, same));
     for (size_t t = 0; t < data->n_transitions; t++) { // what the largest label of a part says
         if (run->result->labels[problem->row[t]] == (int32_t)largest[context[t]]) {
-            agrees[context[t]] = (double)same[t] > judging_safe((double)parts);
+            agrees[context[t]] = (double)same[t] > refine_safe_nats((double)parts);
         }
     }
     for (size_t p = 0; p < parts; p++) {
@@ -218,7 +218,7 @@ done:
 static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
 {
     psi_status status = PSI_OK;
-    const cluster_looks *looks = run->looks;
+    const problem_looks *looks = run->looks;
     const size_t groups = run->found->grouping->n_groups;
     const float *confidence = run->found->confidence;
     double isolated = 0.0; // rows
@@ -226,7 +226,7 @@ static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
     int32_t *part = NULL;
     size_t parts;
     if (!looks->forest.looks) return PSI_OK;
-    TRY(judging_find_parts(run->ctx, looks, &part, &parts));
+    TRY(verdict_find_parts(run->ctx, looks, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * groups, sizeof *has, &has));
     for (size_t turn = 0; turn < 3; turn++) {
         for (size_t i = 0; i < run->problem->n_states; i++) {
@@ -239,7 +239,7 @@ static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
             isolated += turn == 1 && clear[u] == 2;
             // their looks say otherwise: trajectories have to be sure of all of them together
             const double unsure = 1.0 - (double)confidence[row];
-            if (turn == 2 && clear[u] == 2 && unsure * isolated > JUDGING_ALLOWED) clear[u] = 0;
+            if (turn == 2 && clear[u] == 2 && unsure * isolated > REFINE_ALLOWED) clear[u] = 0;
         }
     }
 done:
@@ -256,7 +256,7 @@ static bool is_shown(const judging *run, const units *all, size_t u, size_t a, c
     const uint32_t n = all->visits[u * actions + a];
     if (!run->taken[a]) return true;
     if ((double)n >= needed[(size_t)all->group[u] * actions + a]) return true;
-    return n > 0 && all->same[u] > judging_safe((double)all->n);
+    return n > 0 && all->same[u] > refine_safe_nats((double)all->n);
 }
 
 // What is left open of the units that are not clear.
@@ -266,14 +266,14 @@ static psi_status say_what_is_rare(judging *run, const units *all, const uint8_t
     psi_status status = PSI_OK;
     const size_t actions = run->problem->data->n_actions;
     const int32_t first = run->result->has_terminal ? 1 : 0;
-    const double few = JUDGING_DOUBTFUL * (double)run->problem->n_states;
+    const double few = VERDICT_DOUBTFUL * (double)run->problem->n_states;
     for (size_t u = 0; u < all->n; u++) {
         const int32_t g = all->group[u];
         if (clear[u] || g < 0 || (double)all->rows[u] <= few) continue;
         for (size_t a = 0; a < actions; a++) {
             if (is_shown(run, all, u, a, needed)) continue;
             if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // said already
-            TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
+            TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
                                                .state = g + first,
                                                .other = (int32_t)a,
                                                .visits = all->visits[u * actions + a]}));
@@ -300,13 +300,13 @@ static psi_status ask_looks(judging *run, const units *all, uint8_t *clear, size
     }
     TRY(ask_for_parts(run, all, clear));
     TRY(say_what_is_rare(run, all, clear, needed));
-    TRY(judging_ask_clumps(run, run->looks, needed, clumps));
+    TRY(verdict_ask_clumps(run, run->looks, needed, clumps));
 done:
     base_free(run->ctx, needed);
     return status;
 }
 
-psi_status judging_ask_for_visits(judging *run, size_t *doubtful)
+psi_status verdict_ask_for_visits(judging *run, size_t *doubtful)
 {
     psi_status status = PSI_OK;
     const bool looks = run->looks->forest.looks;
@@ -314,11 +314,11 @@ psi_status judging_ask_for_visits(judging *run, size_t *doubtful)
     units all = {0};
     size_t more; // rows
     *doubtful = 0;
-    TRY(units_new(run, &all));
+    TRY(verdict_units_new(run, &all));
     TRY(base_alloc(run->ctx, all.n, sizeof *clear, &clear));
     TRY(base_alloc(run->ctx, run->found->grouping->n_groups, sizeof *several, &several));
-    if (!looks) TRY(judging_ask_merged(run, &all, several, &more));
-    TRY(judging_ask_for_actions(run, looks ? NULL : several));
+    if (!looks) TRY(verdict_ask_merged(run, &all, several, &more));
+    TRY(verdict_ask_for_actions(run, looks ? NULL : several));
     for (size_t u = 0; u < all.n; u++) {
         clear[u] = all.group[u] >= 0 && all.against[u] <= LEAST_ODDS;
     }
@@ -326,7 +326,7 @@ psi_status judging_ask_for_visits(judging *run, size_t *doubtful)
     for (size_t u = 0; u < all.n; u++) *doubtful += clear[u] ? 0 : all.rows[u];
     *doubtful = base_max(*doubtful, more);
 done:
-    units_free(run->ctx, &all);
+    verdict_units_free(run->ctx, &all);
     base_free(run->ctx, several);
     base_free(run->ctx, clear);
     return status;

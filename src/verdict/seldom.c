@@ -32,13 +32,13 @@ static size_t what_followed(const judging *run, size_t t, bool reward)
 
 // n times, all of them in one half of the looks, has a probability of 2^−n by chance. That must be
 // small for each of so many ways to halve them as there are leaves.
-psi_status judging_ask_seldom(judging *run, size_t n_leaves)
+psi_status verdict_ask_seldom(judging *run, size_t n_leaves)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = run->problem->data;
     const size_t kinds = run->result->n_latent + run->rewards->n;
     const size_t sides = run->rewards->n > 1 ? 2 : 1; // of a transition: where it led, what it paid
-    const double enough = judging_safe((double)n_leaves) / M_LN2;
+    const double enough = refine_safe_nats((double)n_leaves) / M_LN2;
     uint64_t *times = NULL; // (kinds)
     seldom *seen = NULL;
     size_t n = 0;
@@ -60,7 +60,7 @@ psi_status judging_ask_seldom(judging *run, size_t n_leaves)
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i; end < n && in_order(&seen[i], &seen[end]) == 0;) end++;
         if (end - i == run->visits[seen[i].stratum]) continue; // it always follows
-        TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_SELDOM,
+        TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_SELDOM,
                                            .state = (int32_t)(seen[i].stratum / data->n_actions),
                                            .other = (int32_t)(seen[i].stratum % data->n_actions),
                                            .visits = times[seen[i].what]}));

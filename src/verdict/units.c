@@ -14,7 +14,7 @@ enum { LARGE = 512 };
 // ---- parts --------------------------------------------------------------------------------------
 
 // Whether the halves of a node look different.
-static bool is_gap(const cluster_looks *looks, size_t v)
+static bool is_gap(const problem_looks *looks, size_t v)
 {
     if (looks->left[v] < 0 || looks->gap[v] <= GAP) return false;
     const size_t l = (size_t)looks->left[v], r = (size_t)looks->right[v];
@@ -25,7 +25,7 @@ static bool is_gap(const cluster_looks *looks, size_t v)
            (double)looks->gap[v] > (double)GAP * chance * chance;
 }
 
-psi_status judging_find_parts(psi_ctx *ctx, const cluster_looks *looks, int32_t **part, size_t *n)
+psi_status verdict_find_parts(psi_ctx *ctx, const problem_looks *looks, int32_t **part, size_t *n)
 {
     psi_status status = PSI_OK;
     *n = 0;
@@ -40,7 +40,7 @@ done:
 
 // ---- units --------------------------------------------------------------------------------------
 
-void units_free(psi_ctx *ctx, units *all)
+void verdict_units_free(psi_ctx *ctx, units *all)
 {
     base_free(ctx, all->of);
     base_free(ctx, all->group);
@@ -54,7 +54,7 @@ void units_free(psi_ctx *ctx, units *all)
 static psi_status find_branches(judging *run, int32_t *branch)
 {
     psi_status status = PSI_OK;
-    const cluster_looks *looks = run->looks;
+    const problem_looks *looks = run->looks;
     const size_t nodes = looks->forest.n_nodes;
     int32_t *label = NULL;
     TRY(base_alloc(run->ctx, nodes, sizeof *label, &label));
@@ -78,7 +78,7 @@ done:
 static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
 {
     psi_status status = PSI_OK;
-    const cluster_looks *looks = run->looks;
+    const problem_looks *looks = run->looks;
     const int32_t *labels = run->result->labels;
     const int32_t first = run->result->has_terminal ? 1 : 0;
     for (size_t v = 0; v < looks->forest.n_nodes; v++) {
@@ -97,7 +97,7 @@ static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
         uint64_t nearest[LOOKS_NEAREST];
         if (labels[row] < 0 || (v >= 0 && looks->end[v] - looks->begin[v] > LARGE)) continue;
         if (i % 4096 == 0) TRY(base_cancelled(run->ctx));
-        const size_t n = cluster_looks_nearest(looks, NULL, row, nearest);
+        const size_t n = problem_looks_nearest(looks, NULL, row, nearest);
         for (size_t j = 0; j < n; j++) {
             if (labels[nearest[j]] == labels[row])
                 base_unite(to, (int32_t)row, (int32_t)nearest[j]);
@@ -128,7 +128,7 @@ static psi_status link_small_units(judging *run, int32_t *to)
     }
     for (size_t i = 0; n < MOST_ROWS && i < n; i++) {
         TRY(base_cancelled(run->ctx));
-        const size_t found = cluster_looks_nearest_of_all(run->looks, small[i], nearest);
+        const size_t found = problem_looks_nearest_of_all(run->looks, small[i], nearest);
         for (size_t j = 0; j < found; j++) {
             if (labels[nearest[j]] != labels[small[i]]) continue;
             base_unite(to, (int32_t)small[i], (int32_t)nearest[j]);
@@ -155,11 +155,11 @@ done:
     return status;
 }
 
-psi_status units_new(judging *run, units *out)
+psi_status verdict_units_new(judging *run, units *out)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
-    const cluster_looks *looks = run->looks;
+    const problem_looks *looks = run->looks;
     const psi_grouping *groups = run->found->grouping;
     const size_t rows = problem->n_rows, nodes = looks->forest.n_nodes;
     const int32_t first = run->result->has_terminal ? 1 : 0;

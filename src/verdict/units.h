@@ -19,17 +19,17 @@ typedef struct units {
 } units;
 
 // Leaves of a table are units as they are; of looks, connected rows of one label.
-psi_status units_new(judging *run, units *out);
-void units_free(psi_ctx *ctx, units *all);
+psi_status verdict_units_new(judging *run, units *out);
+void verdict_units_free(psi_ctx *ctx, units *all);
 
 // Of a table: which latent states are of several observations (n_groups), and how many rows are of
 // those that took some action too rarely to show that they are not one of the others, each as a
 // doubt (merged.c).
-psi_status judging_ask_merged(judging *run, const units *all, uint8_t *several, size_t *doubtful);
+psi_status verdict_ask_merged(judging *run, const units *all, uint8_t *several, size_t *doubtful);
 
 // Of looks: how many rows are of a few that look alike and unlike all others, and took some action
 // too rarely to show another law, each as a doubt (clumps.c). needed (n_groups, A): draws that do.
-psi_status judging_ask_clumps(judging *run, const cluster_looks *looks, const double *needed,
+psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const double *needed,
                               size_t *doubtful);
 
 #endif

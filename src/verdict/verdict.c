@@ -13,7 +13,7 @@
 
 enum { MOST_DOUBTS = 64 };
 
-psi_status judging_doubt(judging *run, psi_doubt what)
+psi_status verdict_doubt(judging *run, psi_doubt what)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
@@ -51,7 +51,7 @@ done:
 }
 
 // A latent state in which an action was never taken may be several.
-psi_status judging_ask_for_actions(judging *run, const uint8_t *several)
+psi_status verdict_ask_for_actions(judging *run, const uint8_t *several)
 {
     psi_status status = PSI_OK;
     const size_t actions = run->problem->data->n_actions;
@@ -61,14 +61,14 @@ psi_status judging_ask_for_actions(judging *run, const uint8_t *several)
         any |= several && several[k - first];
         for (size_t a = 0; a < actions; a++) {
             if (!run->taken[a] || run->visits[k * actions + a] > 0) continue;
-            TRY(judging_doubt(
+            TRY(verdict_doubt(
                 run,
                 (psi_doubt){.kind = PSI_DOUBT_UNTRIED, .state = (int32_t)k, .other = (int32_t)a}));
         }
     }
     for (size_t a = 0; any && a < actions; a++) {
         if (run->taken[a]) continue;
-        TRY(judging_doubt(
+        TRY(verdict_doubt(
             run, (psi_doubt){.kind = PSI_DOUBT_UNTRIED, .state = -1, .other = (int32_t)a}));
     }
 done:
@@ -84,7 +84,7 @@ static psi_status name_looks(judging *run, int32_t **look, size_t *n)
     const cluster_problem *problem = run->problem;
     int32_t *part = NULL;
     if (!run->looks) return PSI_OK; // of labels alone
-    TRY(judging_find_parts(run->ctx, run->looks, &part, n));
+    TRY(verdict_find_parts(run->ctx, run->looks, &part, n));
     TRY(base_alloc(run->ctx, problem->n_rows, sizeof **look, look));
     for (size_t i = 0; i < problem->n_rows; i++) {
         const int32_t leaf = run->looks->leaf[i];
@@ -102,14 +102,14 @@ static psi_status ask_the_past(judging *run)
     const bool pure = run->looks && !run->looks->forest.looks; // no label can be misplaced
     int32_t *look = NULL;
     size_t n_looks = 0;
-    cluster_past past;
+    verdict_past past;
     TRY(name_looks(run, &look, &n_looks));
-    TRY(cluster_ask_the_past(run->ctx, run->problem, run->rewards, result->labels, result->n_latent,
-                             look, n_looks, JUDGING_ALLOWED,
-                             pure ? 0.0 : fmax(JUDGING_DOUBTFUL, result->doubtful), &past));
+    TRY(verdict_ask_the_past(run->ctx, run->problem, run->rewards, result->labels, result->n_latent,
+                             look, n_looks, REFINE_ALLOWED,
+                             pure ? 0.0 : fmax(VERDICT_DOUBTFUL, result->doubtful), &past));
     result->past = past.share;
     if (past.suspect) {
-        TRY(judging_doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST,
+        TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST,
                                            .state = past.worst,
                                            .other = (int32_t)result->options.stack + 1}));
     }
@@ -125,14 +125,14 @@ static double share_unclear(const cluster_problem *problem, const int32_t *label
     size_t unclear = 0;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
-        unclear += labels[row] < 0 || (double)confidence[row] < 1.0 - JUDGING_ALLOWED;
+        unclear += labels[row] < 0 || (double)confidence[row] < 1.0 - REFINE_ALLOWED;
     }
     return (double)unclear / (double)problem->n_states;
 }
 
 // ---- the verdict --------------------------------------------------------------------------------
 
-psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const cluster_looks *looks,
+psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const problem_looks *looks,
                          const outcome_rewards *rewards, const by_evidence *found, psi_run *result)
 {
     psi_status status = PSI_OK;
@@ -143,7 +143,7 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
                    .found = found,
                    .result = result};
     const double k = (double)result->n_latent, states = (double)problem->n_states;
-    const double apart = judging_safe(0.5 * k * (k - 1.0));
+    const double apart = refine_safe_nats(0.5 * k * (k - 1.0));
     size_t rare = 0;
     result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
     result->margin = found->grouping->weakest;
@@ -151,24 +151,24 @@ psi_status cluster_judge(psi_ctx *ctx, const cluster_problem *problem, const clu
     TRY(count_visits(&run));
     if (result->margin < apart) {
         const int32_t first = problem->has_terminal ? 1 : 0;
-        TRY(judging_doubt(&run,
+        TRY(verdict_doubt(&run,
                           (psi_doubt){.kind = PSI_DOUBT_PAIR,
                                       .state = (int32_t)found->grouping->weakest_pair[0] + first,
                                       .other = (int32_t)found->grouping->weakest_pair[1] + first,
                                       .nats = result->margin}));
     }
     if (found->unclear && result->margin >= apart) {
-        TRY(judging_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
+        TRY(verdict_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
                                             .state = found->unclear_pair[0],
                                             .other = found->unclear_pair[1]}));
     }
-    TRY(judging_ask_for_visits(&run, &rare));
-    if (looks->forest.looks) TRY(judging_ask_seldom(&run, looks->n_leaves));
+    TRY(verdict_ask_for_visits(&run, &rare));
+    if (looks->forest.looks) TRY(verdict_ask_seldom(&run, looks->n_leaves));
     result->doubtful =
         fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
     TRY(ask_the_past(&run));
     result->verdict =
-        result->n_doubts > 0 || !found->converged || result->doubtful > JUDGING_DOUBTFUL
+        result->n_doubts > 0 || !found->converged || result->doubtful > VERDICT_DOUBTFUL
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;
     if (result->past > 0.0 && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
@@ -178,7 +178,7 @@ done:
     return status;
 }
 
-void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
+void verdict_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
                            psi_run *result)
 {
     base_free(ctx, result->doubts);
@@ -191,18 +191,18 @@ void cluster_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const b
     result->past = 0.0;
 }
 
-psi_status cluster_judge_growing(psi_ctx *ctx, psi_run *result)
+psi_status verdict_judge_growing(psi_ctx *ctx, psi_run *result)
 {
     judging run = {.ctx = ctx, .result = result};
     base_free(ctx, result->doubts);
     result->doubts = NULL;
     result->n_doubts = 0;
     result->verdict = PSI_VERDICT_NO_SMALL_ANSWER;
-    return judging_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_GROWTH, .state = -1, .other = -1});
+    return verdict_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_GROWTH, .state = -1, .other = -1});
 }
 
-psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
-                                 const cluster_looks *vectors, const outcome_rewards *rewards,
+psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
+                                 const problem_looks *vectors, const outcome_rewards *rewards,
                                  const by_evidence *found, psi_run *result)
 {
     psi_status status = PSI_OK;
@@ -210,9 +210,9 @@ psi_status cluster_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
         .ctx = ctx, .problem = problem, .rewards = rewards, .found = found, .result = result};
     size_t rare;
     TRY(count_visits(&run));
-    TRY(judging_ask_vectors(&run, vectors, &rare));
+    TRY(verdict_ask_vectors(&run, vectors, &rare));
     result->doubtful = fmax(result->doubtful, (double)rare / (double)problem->n_states);
-    if (result->verdict == PSI_VERDICT_CERTAIN && result->doubtful > JUDGING_DOUBTFUL) {
+    if (result->verdict == PSI_VERDICT_CERTAIN && result->doubtful > VERDICT_DOUBTFUL) {
         result->verdict = PSI_VERDICT_UNDETERMINED;
     }
 done:
@@ -221,8 +221,8 @@ done:
     return status;
 }
 
-psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
-                                const cluster_looks *looks, psi_run *result)
+psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
+                                const problem_looks *looks, psi_run *result)
 {
     psi_status status = PSI_OK;
     const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};
@@ -234,29 +234,29 @@ psi_status cluster_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
                            ? share_unclear(problem, result->labels, result->confidence)
                            : result->ignored;
     TRY(count_visits(&run));
-    TRY(judging_ask_for_actions(&run, NULL));
-    TRY(cluster_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
+    TRY(verdict_ask_for_actions(&run, NULL));
+    TRY(verdict_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
                           pair));
-    if (result->margin < judging_safe(0.5 * k * (k - 1.0))) {
-        TRY(judging_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
+    if (result->margin < refine_safe_nats(0.5 * k * (k - 1.0))) {
+        TRY(verdict_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
                                             .state = pair[0],
                                             .other = pair[1],
                                             .nats = result->margin}));
     }
     if (looks->forest.n_nodes > 0) {
-        TRY(cluster_ask_looks(ctx, problem, &rewards, looks, result->labels, result->n_latent,
-                              JUDGING_ALLOWED, &mixed, &worst));
+        TRY(verdict_ask_looks(ctx, problem, &rewards, looks, result->labels, result->n_latent,
+                              REFINE_ALLOWED, &mixed, &worst));
         result->doubtful = fmax(result->doubtful, mixed);
-        if (mixed > JUDGING_DOUBTFUL) {
-            TRY(judging_doubt(&run,
+        if (mixed > VERDICT_DOUBTFUL) {
+            TRY(verdict_doubt(&run,
                               (psi_doubt){.kind = PSI_DOUBT_LOOKS, .state = worst, .other = -1}));
         }
     }
-    if (looks->forest.n_nodes > 0) TRY(judging_ask_seldom(&run, looks->n_leaves));
+    if (looks->forest.n_nodes > 0) TRY(verdict_ask_seldom(&run, looks->n_leaves));
     TRY(ask_the_past(&run));
     result->verdict =
         result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV
-        : result->n_doubts > 0 || !result->converged || result->doubtful > JUDGING_DOUBTFUL
+        : result->n_doubts > 0 || !result->converged || result->doubtful > VERDICT_DOUBTFUL
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;
 done:

@@ -18,8 +18,8 @@ static void draw(uint64_t seed, float *values)
 static double loss(const float *query, const float *key)
 {
     static float scratch[N * (N + 2 * W + 2)], d_query[N * W], d_key[N * W];
-    assert_true(cluster_contrast_scratch(N) <= sizeof scratch / sizeof scratch[0]);
-    return cluster_contrast(query, key, N, TEMPERATURE, scratch, d_query, d_key);
+    assert_true(learn_contrast_scratch(N) <= sizeof scratch / sizeof scratch[0]);
+    return learn_contrast(query, key, N, TEMPERATURE, scratch, d_query, d_key);
 }
 
 static void gradients_are_the_slopes(void **state)
@@ -29,7 +29,7 @@ static void gradients_are_the_slopes(void **state)
     static float scratch[N * (N + 2 * W + 2)];
     draw(1, query);
     draw(2, key);
-    cluster_contrast(query, key, N, TEMPERATURE, scratch, d_query, d_key);
+    learn_contrast(query, key, N, TEMPERATURE, scratch, d_query, d_key);
     for (int side = 0; side < 2; side++) {
         float *values = side ? key : query;
         const float *gradient = side ? d_key : d_query;

@@ -17,7 +17,7 @@ typedef struct fixture {
     psi_ctx *ctx;
     psi_trajectories *data;
     cluster_problem problem;
-    cluster_inputs inputs;
+    problem_inputs inputs;
     network_options options;
 } fixture;
 
@@ -25,8 +25,8 @@ static fixture begin(size_t steps)
 {
     fixture f = {.ctx = test_ctx(1)};
     f.data = test_collect(f.ctx, "point-column-world", 120, 5, NULL);
-    assert_ok(f.ctx, cluster_problem_new(f.ctx, f.data, 0, &f.problem));
-    assert_ok(f.ctx, cluster_inputs_new(f.ctx, f.data->observations, false, &f.inputs));
+    assert_ok(f.ctx, problem_new(f.ctx, f.data, 0, &f.problem));
+    assert_ok(f.ctx, problem_inputs_new(f.ctx, f.data->observations, false, &f.inputs));
     f.options = (network_options){.kind = PSI_NET_MLP,
                                   .n_hidden = 1,
                                   .hidden = {HIDDEN},
@@ -47,8 +47,8 @@ static fixture begin(size_t steps)
 
 static void end(fixture *f)
 {
-    cluster_inputs_free(f->ctx, &f->inputs);
-    cluster_problem_free(f->ctx, &f->problem);
+    problem_inputs_free(f->ctx, &f->inputs);
+    problem_free(f->ctx, &f->problem);
     psi_trajectories_free(f->ctx, f->data);
     psi_ctx_free(f->ctx);
 }
@@ -64,7 +64,7 @@ static void train(fixture *f, size_t steps, psi_net **net, trunk_losses *losses)
     trunk_options how = f->options.trunk;
     how.steps = steps;
     assert_ok(f->ctx, psi_net_new(f->ctx, &spec, 1, net));
-    assert_ok(f->ctx, cluster_trunk_train(f->ctx, &f->problem, &f->inputs, &how, *net, losses));
+    assert_ok(f->ctx, learn_trunk_train(f->ctx, &f->problem, &f->inputs, &how, *net, losses));
 }
 
 static void a_trunk_learns_rewards_actions_and_what_comes_next(void **state)
@@ -88,7 +88,7 @@ static void a_trunk_learns_rewards_actions_and_what_comes_next(void **state)
 }
 
 // Probabilities of every class for all states.
-static float *ask(fixture *f, const cluster_approximator *heads, const cluster_fit *fit)
+static float *ask(fixture *f, const learn_approximator *heads, const learn_fit *fit)
 {
     float *p;
     const size_t width = fit->n_actions * fit->n_classes;
@@ -105,13 +105,13 @@ static void heads_tell_columns_apart_and_survive_a_file(void **state)
     char *folder = test_folder();
     const char *path = test_path(folder, "heads.safetensors");
     psi_net *trunk, *joined;
-    cluster_approximator heads;
-    cluster_fit *fit, *read;
-    assert_ok(f.ctx, cluster_network_fit_trunk(f.ctx, &f.problem, &f.inputs, &f.options, &trunk));
-    assert_ok(f.ctx, cluster_network_new(f.ctx, &f.problem, &f.inputs, &f.options, trunk, &heads));
-    assert_true(cluster_is_network(&heads) && heads.features && !heads.trained);
-    assert_ok(f.ctx, cluster_fit_states(f.ctx, &f.problem, &heads, f.data->latent_states, 4, 7,
-                                        NULL, &fit));
+    learn_approximator heads;
+    learn_fit *fit, *read;
+    assert_ok(f.ctx, learn_network_fit_trunk(f.ctx, &f.problem, &f.inputs, &f.options, &trunk));
+    assert_ok(f.ctx, learn_network_new(f.ctx, &f.problem, &f.inputs, &f.options, trunk, &heads));
+    assert_true(learn_is_network(&heads) && heads.features && !heads.trained);
+    assert_ok(f.ctx,
+              learn_fit_states(f.ctx, &f.problem, &heads, f.data->latent_states, 4, 7, NULL, &fit));
     float *p = ask(&f, &heads, fit);
     size_t right = 0;
     for (size_t i = 0; i < f.problem.n_states; i++) {
@@ -123,19 +123,19 @@ static void heads_tell_columns_apart_and_survive_a_file(void **state)
     }
     assert_true(100 * right > 95 * f.problem.n_states);
 
-    assert_ok(f.ctx, cluster_fit_save(f.ctx, fit, path));
+    assert_ok(f.ctx, learn_fit_save(f.ctx, fit, path));
     assert_ok(f.ctx, heads.load(heads.self, f.ctx, path, 1, 4, &read));
     float *q = ask(&f, &heads, read);
     assert_memory_equal(p, q, f.problem.n_states * 4 * sizeof *p);
-    cluster_fit *none;
+    learn_fit *none;
     assert_status(f.ctx, heads.load(heads.self, f.ctx, path, 1, 5, &none), PSI_EDATA);
     assert_null(none);
 
     // trunk and heads as one network say the same of observations
-    assert_ok(f.ctx, cluster_network_join(f.ctx, heads.features, trunk, fit, &joined));
+    assert_ok(f.ctx, learn_network_join(f.ctx, heads.features, trunk, fit, &joined));
     psi_work *work;
     float logits[64 * 4];
-    const psi_batch_source source = {&f.inputs, cluster_inputs_gather};
+    const psi_batch_source source = {&f.inputs, problem_inputs_gather};
     assert_ok(f.ctx,
               psi_work_new(f.ctx, joined,
                            &(psi_work_options){.max_batch = 64, .predict_only = true}, &work));
@@ -151,9 +151,9 @@ static void heads_tell_columns_apart_and_survive_a_file(void **state)
     psi_net_free(f.ctx, joined);
     base_free(f.ctx, q);
     base_free(f.ctx, p);
-    cluster_fit_free(f.ctx, read);
-    cluster_fit_free(f.ctx, fit);
-    cluster_approximator_free(f.ctx, &heads);
+    learn_fit_free(f.ctx, read);
+    learn_fit_free(f.ctx, fit);
+    learn_approximator_free(f.ctx, &heads);
     psi_net_free(f.ctx, trunk);
     test_folder_free(folder);
     end(&f);
@@ -166,19 +166,19 @@ static void heads_inherit(void **state)
     (void)state;
     fixture f = begin(50);
     psi_net *trunk;
-    cluster_approximator heads;
-    cluster_fit *first, *second;
+    learn_approximator heads;
+    learn_fit *first, *second;
     const int32_t parent[] = {0, 1, 1, -1};
-    assert_ok(f.ctx, cluster_network_fit_trunk(f.ctx, &f.problem, &f.inputs, &f.options, &trunk));
-    assert_ok(f.ctx, cluster_network_new(f.ctx, &f.problem, &f.inputs, &f.options, trunk, &heads));
+    assert_ok(f.ctx, learn_network_fit_trunk(f.ctx, &f.problem, &f.inputs, &f.options, &trunk));
+    assert_ok(f.ctx, learn_network_new(f.ctx, &f.problem, &f.inputs, &f.options, trunk, &heads));
     int32_t *target;
     assert_ok(f.ctx, base_alloc(f.ctx, f.data->n_transitions, sizeof *target, &target));
     for (size_t t = 0; t < f.data->n_transitions; t++) target[t] = f.data->actions[t] % 2;
-    assert_ok(f.ctx, cluster_fit_transitions(f.ctx, &f.problem, &heads, target, 2, NULL, NULL, 3,
-                                             NULL, &first));
+    assert_ok(f.ctx, learn_fit_transitions(f.ctx, &f.problem, &heads, target, 2, NULL, NULL, 3,
+                                           NULL, &first));
     f.options.head_steps = 0;
-    assert_ok(f.ctx, cluster_fit_transitions(f.ctx, &f.problem, &heads, target, 4, first, parent, 4,
-                                             NULL, &second));
+    assert_ok(f.ctx, learn_fit_transitions(f.ctx, &f.problem, &heads, target, 4, first, parent, 4,
+                                           NULL, &second));
     float *p = ask(&f, &heads, first), *q = ask(&f, &heads, second);
     const size_t actions = f.data->n_actions;
     for (size_t i = 0; i < f.problem.n_states * actions; i++) {
@@ -189,9 +189,9 @@ static void heads_inherit(void **state)
     base_free(f.ctx, q);
     base_free(f.ctx, p);
     base_free(f.ctx, target);
-    cluster_fit_free(f.ctx, second);
-    cluster_fit_free(f.ctx, first);
-    cluster_approximator_free(f.ctx, &heads);
+    learn_fit_free(f.ctx, second);
+    learn_fit_free(f.ctx, first);
+    learn_approximator_free(f.ctx, &heads);
     psi_net_free(f.ctx, trunk);
     end(&f);
 }
@@ -201,14 +201,13 @@ static void a_trunk_for_other_observations_is_refused(void **state)
     (void)state;
     fixture f = begin(0);
     psi_net *other;
-    cluster_approximator heads;
+    learn_approximator heads;
     psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {9}}, PSI_FLOAT32, 2, 2);
     assert_ok(f.ctx, psi_net_new(f.ctx, &spec, 1, &other));
-    assert_status(f.ctx,
-                  cluster_network_new(f.ctx, &f.problem, &f.inputs, &f.options, other, &heads),
+    assert_status(f.ctx, learn_network_new(f.ctx, &f.problem, &f.inputs, &f.options, other, &heads),
                   PSI_EDATA);
     assert_int_equal(heads.kind, PSI_APPROXIMATOR_AUTO); // there is none
-    cluster_approximator_free(f.ctx, &heads);
+    learn_approximator_free(f.ctx, &heads);
     psi_net_free(f.ctx, other);
     end(&f);
 }

@@ -41,7 +41,7 @@ static void images_move_by_a_few_pixels(void **state)
     static uint8_t before[IMAGES][CHANNELS][H * W], after[IMAGES][CHANNELS][H * W];
     base_random random = base_random_stream(7, 0, 0);
     for (int separate = 0; separate < 2; separate++) {
-        const cluster_inputs inputs = {.dtype = PSI_UINT8,
+        const problem_inputs inputs = {.dtype = PSI_UINT8,
                                        .shape = {3, {CHANNELS, H, W}},
                                        .is_image = true,
                                        .separate_channels = separate};
@@ -50,7 +50,7 @@ static void images_move_by_a_few_pixels(void **state)
             pixels[i] = (uint8_t)base_random_below(&random, 256);
         }
         memcpy(after, before, sizeof before);
-        cluster_images_shift(&inputs, &random, MOST, IMAGES, after);
+        problem_images_shift(&inputs, &random, MOST, IMAGES, after);
         size_t different = 0, moved = 0;
         for (size_t i = 0; i < IMAGES; i++) {
             const int first = move_of(before[i][0], after[i][0]);
@@ -64,7 +64,7 @@ static void images_move_by_a_few_pixels(void **state)
         assert_true(moved > IMAGES * CHANNELS / 2);
         assert_true(separate ? different > IMAGES : different == 0);
         memcpy(after, before, sizeof before);
-        cluster_images_shift(&inputs, &random, 0, IMAGES, after);
+        problem_images_shift(&inputs, &random, 0, IMAGES, after);
         assert_memory_equal(before, after, sizeof before);
     }
 }
@@ -77,7 +77,7 @@ static void outlines_are_sums_of_squares_of_pixels(void **state)
     float mean[CELLS], found[CELLS], wanted[CELLS] = {0};
     base_random random = base_random_stream(8, 0, 0);
     for (size_t k = 0; k < CELLS; k++) mean[k] = (float)k;
-    const cluster_inputs inputs = {.dtype = PSI_FLOAT32,
+    const problem_inputs inputs = {.dtype = PSI_FLOAT32,
                                    .shape = {3, {CHANNELS, H, W}},
                                    .is_image = true,
                                    .n_coarse = CELLS,
@@ -92,7 +92,7 @@ static void outlines_are_sums_of_squares_of_pixels(void **state)
             }
         }
     }
-    cluster_images_outline(&inputs, 1, image, found);
+    problem_images_outline(&inputs, 1, image, found);
     for (size_t k = 0; k < CELLS; k++) {
         assert_true(fabsf(found[k] - 0.5f * (wanted[k] - mean[k])) < 1e-3f);
     }
@@ -116,18 +116,18 @@ static void stacked_frames_are_one_image(void **state)
     const void *const rows[] = {last, first};
     for (size_t s = 0; s < 2; s++) {
         psi_observations *observations;
-        cluster_inputs inputs;
+        problem_inputs inputs;
         assert_ok(
             ctx, psi_observations_over(ctx, PSI_UINT8, &shapes[s], IMAGES, rows[s], &observations));
-        assert_ok(ctx, cluster_inputs_new(ctx, observations, false, &inputs));
+        assert_ok(ctx, problem_inputs_new(ctx, observations, false, &inputs));
         assert_true(inputs.is_image);
         assert_memory_equal(inputs.shape.dim, ((size_t[]){FRAMES * CHANNELS, H, W}),
                             3 * sizeof(size_t));
         for (uint64_t i = 0; i < IMAGES; i++) {
-            assert_ok(ctx, cluster_inputs_gather(&inputs, ctx, &i, 1, found));
+            assert_ok(ctx, problem_inputs_gather(&inputs, ctx, &i, 1, found));
             assert_memory_equal(found, first[i], sizeof found);
         }
-        cluster_inputs_free(ctx, &inputs);
+        problem_inputs_free(ctx, &inputs);
         psi_observations_free(ctx, observations);
     }
     psi_ctx_free(ctx);

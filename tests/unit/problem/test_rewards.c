@@ -44,13 +44,13 @@ static void values_are_found_behind_noise(void **state)
         const double noise = seed % 3 == 0 ? 0.0 : seed % 3 == 1 ? 0.01 : 0.08;
         draw(seed, value, share[seed % 4], 4, noise, rewards, truth);
         reward_classes classes;
-        assert_ok(ctx, cluster_reward_classes(ctx, rewards, N, &classes));
+        assert_ok(ctx, problem_reward_classes(ctx, rewards, N, &classes));
         assert_int_equal(classes.kind, noise > 0.0 ? REWARD_MIXTURE : REWARD_DISTINCT);
         assert_int_equal(classes.n, 4);
         assert_true(agreement(&classes, truth) > 0.995);
         for (size_t c = 0; c < 4; c++) assert_true(fabs(classes.value[c] - value[c]) < 0.05);
         assert_true(fabs(classes.spacing - 0.5) < 0.06);
-        cluster_reward_classes_free(ctx, &classes);
+        problem_reward_classes_free(ctx, &classes);
     }
     psi_ctx_free(ctx);
 }
@@ -63,13 +63,13 @@ static void spread_out_rewards_become_quantiles(void **state)
     for (size_t i = 0; i < N; i++) rewards[i] = base_random_uniform(&random);
     psi_ctx *ctx = test_ctx(1);
     reward_classes classes;
-    assert_ok(ctx, cluster_reward_classes(ctx, rewards, N, &classes));
+    assert_ok(ctx, problem_reward_classes(ctx, rewards, N, &classes));
     assert_int_equal(classes.kind, REWARD_QUANTILES);
     assert_int_equal(classes.n, 8);
     size_t count[8] = {0};
     for (size_t i = 0; i < N; i++) count[classes.of[i]]++;
     for (size_t c = 0; c < 8; c++) assert_in_range(count[c], N / 8 - 5, N / 8 + 5);
-    cluster_reward_classes_free(ctx, &classes);
+    problem_reward_classes_free(ctx, &classes);
     psi_ctx_free(ctx);
 }
 
@@ -82,11 +82,11 @@ static void pure_noise_and_constants_are_one_class(void **state)
         base_random random = base_random_stream(7, 0, 0);
         for (size_t i = 0; i < N; i++) rewards[i] = 3.0 + noisy * 0.1 * base_random_normal(&random);
         reward_classes classes;
-        assert_ok(ctx, cluster_reward_classes(ctx, rewards, N, &classes));
+        assert_ok(ctx, problem_reward_classes(ctx, rewards, N, &classes));
         assert_int_equal(classes.n, 1);
         assert_true(classes.spacing == 0.0);
         assert_true(fabs(classes.value[0] - 3.0) < 0.01);
-        cluster_reward_classes_free(ctx, &classes);
+        problem_reward_classes_free(ctx, &classes);
     }
     psi_ctx_free(ctx);
 }
@@ -97,17 +97,17 @@ static void rewards_that_are_no_numbers_are_refused(void **state)
     psi_ctx *ctx = test_ctx(1);
     reward_classes classes;
     const double rewards[3] = {0.0, (double)NAN, 1.0};
-    assert_status(ctx, cluster_reward_classes(ctx, rewards, 3, &classes), PSI_EDATA);
+    assert_status(ctx, problem_reward_classes(ctx, rewards, 3, &classes), PSI_EDATA);
     test_assert_error_says(ctx, "transition 1");
-    assert_status(ctx, cluster_reward_classes(ctx, rewards, 0, &classes), PSI_EDATA);
+    assert_status(ctx, problem_reward_classes(ctx, rewards, 0, &classes), PSI_EDATA);
     psi_ctx_free(ctx);
 }
 
 static psi_status classify(psi_ctx *ctx, void *argument)
 {
     reward_classes classes;
-    const psi_status status = cluster_reward_classes(ctx, argument, 3, &classes);
-    cluster_reward_classes_free(ctx, &classes);
+    const psi_status status = problem_reward_classes(ctx, argument, 3, &classes);
+    problem_reward_classes_free(ctx, &classes);
     return status;
 }
 

@@ -11,7 +11,7 @@ typedef struct fixture {
     psi_ctx *ctx;
     psi_trajectories *data;
     cluster_problem problem;
-    cluster_approximator table;
+    learn_approximator table;
     size_t watched;
 } fixture;
 
@@ -19,15 +19,15 @@ static fixture begin(void)
 {
     fixture f = {.ctx = test_ctx(1)};
     f.data = test_collect(f.ctx, "column-world", 300, 5, NULL);
-    assert_ok(f.ctx, cluster_problem_new(f.ctx, f.data, 0, &f.problem));
-    assert_ok(f.ctx, cluster_table_new(f.ctx, &f.problem, 1000, &f.table));
+    assert_ok(f.ctx, problem_new(f.ctx, f.data, 0, &f.problem));
+    assert_ok(f.ctx, learn_table_new(f.ctx, &f.problem, 1000, &f.table));
     return f;
 }
 
 static void end(fixture *f)
 {
-    cluster_approximator_free(f->ctx, &f->table);
-    cluster_problem_free(f->ctx, &f->problem);
+    learn_approximator_free(f->ctx, &f->table);
+    problem_free(f->ctx, &f->problem);
     psi_trajectories_free(f->ctx, f->data);
     psi_ctx_free(f->ctx);
 }
@@ -63,7 +63,7 @@ static void columns_are_found_one_refinement_after_the_other(void **state)
     const refine_options how = options_of(&f);
     refinement found = {0};
     psi_purity purity;
-    assert_ok(f.ctx, cluster_refine(f.ctx, &f.problem, &f.table, &how, &found));
+    assert_ok(f.ctx, refine_by_successor_features(f.ctx, &f.problem, &f.table, &how, &found));
     assert_true(found.converged);
     assert_int_equal(found.n_latent, 4);
     assert_int_equal(found.n_steps, f.watched);
@@ -74,7 +74,7 @@ static void columns_are_found_one_refinement_after_the_other(void **state)
     }
     assert_ok(f.ctx, psi_purity_of(f.ctx, f.data, found.labels, found.n_latent, &purity));
     assert_true(purity.off_diagonal == 0.0 && purity.accuracy == 1.0);
-    cluster_refinement_free(f.ctx, &found);
+    refine_free(f.ctx, &found);
     end(&f);
 }
 
@@ -85,19 +85,19 @@ static void refinement_goes_on_where_it_stopped(void **state)
     fixture f = begin();
     refine_options how = options_of(&f);
     refinement whole = {0}, pieces = {0};
-    assert_ok(f.ctx, cluster_refine(f.ctx, &f.problem, &f.table, &how, &whole));
+    assert_ok(f.ctx, refine_by_successor_features(f.ctx, &f.problem, &f.table, &how, &whole));
     f.watched = 0;
     how.max_refinements = 1;
-    assert_ok(f.ctx, cluster_refine(f.ctx, &f.problem, &f.table, &how, &pieces));
+    assert_ok(f.ctx, refine_by_successor_features(f.ctx, &f.problem, &f.table, &how, &pieces));
     assert_false(pieces.converged);
     assert_true(pieces.n_steps < whole.n_steps);
     how.max_refinements = 50;
-    assert_ok(f.ctx, cluster_refine(f.ctx, &f.problem, &f.table, &how, &pieces));
+    assert_ok(f.ctx, refine_by_successor_features(f.ctx, &f.problem, &f.table, &how, &pieces));
     assert_int_equal(pieces.n_latent, whole.n_latent);
     assert_int_equal(pieces.n_steps, whole.n_steps);
     assert_memory_equal(pieces.labels, whole.labels, f.data->n_observations * sizeof *whole.labels);
-    cluster_refinement_free(f.ctx, &pieces);
-    cluster_refinement_free(f.ctx, &whole);
+    refine_free(f.ctx, &pieces);
+    refine_free(f.ctx, &whole);
     end(&f);
 }
 
@@ -113,11 +113,11 @@ static void splitting_never_joins(void **state)
     how.split = true;
     how.max_refinements = 1;
     assert_ok(f.ctx, base_alloc(f.ctx, n, sizeof *before, &before));
-    assert_ok(f.ctx, cluster_refine(f.ctx, &f.problem, &f.table, &how, &found));
+    assert_ok(f.ctx, refine_by_successor_features(f.ctx, &f.problem, &f.table, &how, &found));
     memcpy(before, found.labels, n * sizeof *before);
     const size_t coarse = found.n_latent;
     how.max_refinements = 50;
-    assert_ok(f.ctx, cluster_refine(f.ctx, &f.problem, &f.table, &how, &found));
+    assert_ok(f.ctx, refine_by_successor_features(f.ctx, &f.problem, &f.table, &how, &found));
     assert_true(found.n_latent > coarse);
     int32_t parent[100];
     for (size_t k = 0; k < found.n_latent; k++) parent[k] = -1;
@@ -128,7 +128,7 @@ static void splitting_never_joins(void **state)
         assert_int_equal(parent[k], before[i]);
     }
     base_free(f.ctx, before);
-    cluster_refinement_free(f.ctx, &found);
+    refine_free(f.ctx, &found);
     end(&f);
 }
 
@@ -140,8 +140,9 @@ static void too_many_latent_states_are_a_limit(void **state)
     refinement found = {0};
     how.max_latent_states = 2;
     how.watch = NULL;
-    assert_status(f.ctx, cluster_refine(f.ctx, &f.problem, &f.table, &how, &found), PSI_ELIMIT);
-    cluster_refinement_free(f.ctx, &found);
+    assert_status(f.ctx, refine_by_successor_features(f.ctx, &f.problem, &f.table, &how, &found),
+                  PSI_ELIMIT);
+    refine_free(f.ctx, &found);
     end(&f);
 }
 

@@ -50,15 +50,15 @@ static psi_trajectories *collect_line(psi_ctx *ctx, size_t episodes)
 static void no_end_is_in_sight(void **state)
 {
     (void)state;
-    assert_true(cluster_keeps_growing((size_t[]){100, 180, 330}));
-    assert_true(cluster_keeps_growing((size_t[]){34, 58, 103}));
-    assert_false(cluster_keeps_growing((size_t[]){25, 25, 25}));
-    assert_false(cluster_keeps_growing((size_t[]){24, 25, 26}));  // as steadily, but hardly
-    assert_false(cluster_keeps_growing((size_t[]){12, 22, 25}));  // there is an end to it
-    assert_false(cluster_keeps_growing((size_t[]){40, 20, 90}));  // to and fro
-    assert_false(cluster_keeps_growing((size_t[]){1, 2, 3}));     // by chance
-    assert_false(cluster_keeps_growing((size_t[]){30, 40, 180})); // they come into sight
-    assert_false(cluster_keeps_growing((size_t[]){0, 0, 90}));    // not asked
+    assert_true(verdict_keeps_growing((size_t[]){100, 180, 330}));
+    assert_true(verdict_keeps_growing((size_t[]){34, 58, 103}));
+    assert_false(verdict_keeps_growing((size_t[]){25, 25, 25}));
+    assert_false(verdict_keeps_growing((size_t[]){24, 25, 26}));  // as steadily, but hardly
+    assert_false(verdict_keeps_growing((size_t[]){12, 22, 25}));  // there is an end to it
+    assert_false(verdict_keeps_growing((size_t[]){40, 20, 90}));  // to and fro
+    assert_false(verdict_keeps_growing((size_t[]){1, 2, 3}));     // by chance
+    assert_false(verdict_keeps_growing((size_t[]){30, 40, 180})); // they come into sight
+    assert_false(verdict_keeps_growing((size_t[]){0, 0, 90}));    // not asked
 }
 
 static void what_is_continuous_has_no_small_answer(void **state)
@@ -72,7 +72,7 @@ static void what_is_continuous_has_no_small_answer(void **state)
     how.representation_steps = 1;
     assert_ok(ctx, psi_cluster(ctx, data, &how, &found));
     assert_int_equal(found->verdict, PSI_VERDICT_NO_SMALL_ANSWER);
-    assert_true(cluster_keeps_growing(found->growth));
+    assert_true(verdict_keeps_growing(found->growth));
     psi_verdict_sentence(found, text, sizeof text);
     assert_non_null(strstr(text, "no small set of them predicts the rewards"));
     assert_int_equal(found->n_doubts, 1);
@@ -121,11 +121,11 @@ static psi_status ask(psi_ctx *ctx, void *argument)
     asked *a = argument;
     const by_evidence_options how = {.max_refinements = 20, .max_latent_states = 1000};
     cluster_problem problem;
-    psi_status status = cluster_problem_new(ctx, a->data, 0, &problem);
+    psi_status status = problem_new(ctx, a->data, 0, &problem);
     if (status != PSI_OK) return status;
-    status = cluster_growth(ctx, &problem, 1, psi_observations_data(a->data->observations), false,
+    status = verdict_growth(ctx, &problem, 1, psi_observations_data(a->data->observations), false,
                             0, &how, a->n_latent);
-    cluster_problem_free(ctx, &problem);
+    problem_free(ctx, &problem);
     return status;
 }
 

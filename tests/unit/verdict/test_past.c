@@ -46,12 +46,12 @@ static psi_trajectories *walk(psi_ctx *ctx, secret kind, uint64_t seed)
     return data;
 }
 
-static cluster_past ask(psi_ctx *ctx, secret kind, uint64_t seed)
+static verdict_past ask(psi_ctx *ctx, secret kind, uint64_t seed)
 {
     psi_trajectories *data = walk(ctx, kind, seed);
     cluster_problem problem;
-    cluster_past past;
-    assert_ok(ctx, cluster_problem_new(ctx, data, 0, &problem));
+    verdict_past past;
+    assert_ok(ctx, problem_new(ctx, data, 0, &problem));
     const outcome_rewards rewards = {.n = problem.rewards.n, .of = problem.rewards.of};
     int32_t *labels;
     assert_ok(ctx, base_alloc(ctx, problem.n_rows, sizeof *labels, &labels));
@@ -62,10 +62,10 @@ static cluster_past ask(psi_ctx *ctx, secret kind, uint64_t seed)
         assert_ok(ctx, psi_observations_gather(ctx, data->observations, &which, 1, &x));
         labels[row] = (int32_t)x;
     }
-    assert_ok(ctx, cluster_ask_the_past(ctx, &problem, &rewards, labels, STATES, NULL, 0, 0.01, 0.0,
+    assert_ok(ctx, verdict_ask_the_past(ctx, &problem, &rewards, labels, STATES, NULL, 0, 0.01, 0.0,
                                         &past));
     base_free(ctx, labels);
-    cluster_problem_free(ctx, &problem);
+    problem_free(ctx, &problem);
     psi_trajectories_free(ctx, data);
     return past;
 }
@@ -87,7 +87,7 @@ static void where_there_is_none_none_is_found(void **state)
     psi_ctx *ctx = test_ctx(1);
     size_t suspected = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
-        const cluster_past past = ask(ctx, NOTHING, seed);
+        const verdict_past past = ask(ctx, NOTHING, seed);
         assert_true(past.share == 0.0);
         suspected += past.suspect;
     }
