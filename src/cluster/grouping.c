@@ -147,12 +147,12 @@ static psi_status refine_cells(clustering_run *run, bool means)
     psi_status status = PSI_OK;
     by_evidence_options how = how_to_refine(run);
     by_evidence large = {0};
-    const bool sampled = cluster_looks_are_sampled(&run->problem, &run->looks);
+    const bool sampled = problem_looks_are_sampled(&run->problem, &run->looks);
     how.smooth = how.smooth && !sampled;
     TRY(find_rewards(run, means));
     TRY(refine_by(run, &how));
     if (!sampled) goto done;
-    TRY(cluster_looks_deepen(run->ctx, &run->problem, run->found.grouping->group, &run->looks));
+    TRY(problem_looks_deepen(run->ctx, &run->problem, run->found.grouping->group, &run->looks));
     TRY(find_rewards(run, means));
     large = run->found; // the answer, until there is another one
     run->found = (by_evidence){0};

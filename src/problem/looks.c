@@ -428,7 +428,7 @@ done:
     return status;
 }
 
-psi_status cluster_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
+psi_status problem_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
                                 problem_looks *looks)
 {
     psi_status status = PSI_OK;
@@ -451,7 +451,7 @@ done:
     return status;
 }
 
-bool cluster_looks_are_sampled(const cluster_problem *problem, const problem_looks *looks)
+bool problem_looks_are_sampled(const cluster_problem *problem, const problem_looks *looks)
 {
     return looks->plane && problem->n_states > MOST_GROWN;
 }
@@ -561,7 +561,7 @@ size_t problem_looks_nearest_of_all(const problem_looks *looks, uint64_t row,
     return found.n;
 }
 
-void cluster_looks_agree(const problem_looks *looks, const int32_t *labels, int32_t *all)
+void problem_looks_agree(const problem_looks *looks, const int32_t *labels, int32_t *all)
 {
     for (size_t v = looks->forest.n_nodes; v-- > 0;) {
         if (looks->left[v] >= 0) {

@@ -40,10 +40,10 @@ psi_status problem_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size
 
 // Whether the tree has grown from a part of the observations, so that its cells are larger than
 // they need to be.
-bool cluster_looks_are_sampled(const cluster_problem *problem, const problem_looks *looks);
+bool problem_looks_are_sampled(const cluster_problem *problem, const problem_looks *looks);
 
 // Divides the cells of such a tree further where groups (n_nodes; of the leaves, −1: none) meet.
-psi_status cluster_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
+psi_status problem_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
                                 problem_looks *looks);
 
 // Branches of a tree of at most so many observations, each by itself: prototypes, which mix latent
@@ -53,12 +53,12 @@ psi_status problem_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem
                                     problem_looks *out);
 
 // all (n_nodes): the label of all rows of a node; −1: they differ, or one has none.
-void cluster_looks_agree(const problem_looks *looks, const int32_t *labels, int32_t *all);
+void problem_looks_agree(const problem_looks *looks, const int32_t *labels, int32_t *all);
 
 // What the looks of a row say of its label: the votes of its nearest neighbours among the labelled
 // rows on its branch, and of its own cell, which has half of them. At most LOOKS_LABELS labels,
 // with the share of the votes of each; returns how many. A row amid others of its own label has
-// that one only (all, by cluster_looks_agree).
+// that one only (all, by problem_looks_agree).
 enum { LOOKS_LABELS = 4 };
 size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, const int32_t *all,
                           uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);

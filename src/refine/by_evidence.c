@@ -387,7 +387,7 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
     TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **index, index));
     TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **likelihood, likelihood));
     TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *all, &all));
-    cluster_looks_agree(run->looks, run->found->labels, all);
+    problem_looks_agree(run->looks, run->found->labels, all);
     for (size_t row = 0; row < n; row++) {
         int32_t *label = *index + row * LOOKS_LABELS;
         float *share = *likelihood + row * LOOKS_LABELS;

@@ -122,11 +122,18 @@ done:
     return status;
 }
 
+// Whether there are more than twice as many of twice the data, beyond chance: they come into sight.
+static bool grows_faster_than_data(double before, double after)
+{
+    return after - 2.0 * before > STANDARD_ERRORS * sqrt(after + 4.0 * before);
+}
+
 bool verdict_keeps_growing(const size_t n_latent[3])
 {
     const double quarter = (double)n_latent[0], half = (double)n_latent[1];
     const double all = (double)n_latent[2];
+    if (quarter < STANDARD_ERRORS * STANDARD_ERRORS) return false; // as good as none
     if (all - quarter <= STANDARD_ERRORS * sqrt(all)) return false;
-    if (half > 2.0 * quarter || all > 2.0 * half) return false;
+    if (grows_faster_than_data(quarter, half) || grows_faster_than_data(half, all)) return false;
     return all - half >= half - quarter && half > quarter && all > 2.0 * quarter;
 }

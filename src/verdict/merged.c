@@ -107,9 +107,10 @@ static bool shows(const chance *of, double all_rewards, double n, double m)
 }
 
 // Whether every action was taken often enough in a unit to show that it is not one of the others of
-// its latent state; if not, what is missing.
+// its latent state; if not, what is missing. Where the largest took an action more often than all
+// others, it is the one that these are compared with.
 static psi_status ask_unit(judging *run, const units *all, size_t u, const chance *chances,
-                           const double *total, bool *shown)
+                           const double *total, bool is_largest, bool *shown)
 {
     psi_status status = PSI_OK;
     const size_t actions = run->problem->data->n_actions, g = (size_t)all->group[u];
@@ -117,6 +118,7 @@ static psi_status ask_unit(judging *run, const units *all, size_t u, const chanc
     *shown = true;
     for (size_t a = 0; a < actions; a++) {
         const double n = (double)all->visits[u * actions + a], whole = total[g * actions + a];
+        if (is_largest && 2.0 * n >= whole) continue;
         if (shows(&chances[g * actions + a], run->rewards->variance, n, whole - n)) continue;
         *shown = false;
         if (whole == 0.0) continue; // said already
@@ -155,8 +157,8 @@ psi_status verdict_ask_merged(judging *run, const units *all, uint8_t *several, 
     }
     for (size_t u = 0; u < all->n; u++) {
         if (all->group[u] < 0) continue;
-        if (!several[all->group[u]] || largest[all->group[u]] == u + 1) continue;
-        TRY(ask_unit(run, all, u, chances, total, &shown));
+        if (!several[all->group[u]]) continue;
+        TRY(ask_unit(run, all, u, chances, total, largest[all->group[u]] == u + 1, &shown));
         if (!shown) *doubtful += all->rows[u];
     }
 done:

@@ -58,6 +58,8 @@ static void no_end_is_in_sight(void **state)
     assert_false(verdict_keeps_growing((size_t[]){40, 20, 90}));  // to and fro
     assert_false(verdict_keeps_growing((size_t[]){1, 2, 3}));     // by chance
     assert_false(verdict_keeps_growing((size_t[]){30, 40, 180})); // they come into sight
+    assert_true(verdict_keeps_growing((size_t[]){13, 30, 62}));   // twice and a bit, by chance
+    assert_false(verdict_keeps_growing((size_t[]){2, 3, 18}));    // from nothing
     assert_false(verdict_keeps_growing((size_t[]){0, 0, 90}));    // not asked
 }
 
@@ -65,7 +67,7 @@ static void what_is_continuous_has_no_small_answer(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = collect_line(ctx, 300);
+    psi_trajectories *data = collect_line(ctx, 600);
     psi_cluster_options how = psi_cluster_defaults();
     psi_run *found;
     char text[256];

@@ -12,6 +12,7 @@ typedef struct world {
     enum { COIN, SURE, DOUBLE_OR_NOTHING } pay[2];
     int32_t actions; // of two
     size_t episodes;
+    bool shy; // in 0, which is seen most, only action 0 is taken
 } world;
 
 static psi_run *fold_collected(psi_ctx *ctx, psi_collector *collector)
@@ -41,6 +42,8 @@ static psi_run *fold(psi_ctx *ctx, const world *of, uint64_t seed)
             const double coin = base_random_uniform(&random);
             actions[t] = (int32_t)base_random_below(&random, (uint32_t)of->actions);
             at[t + 1] = base_random_below(&random, 3);
+            if (of->shy && coin < 0.5) at[t + 1] = 0;
+            if (of->shy && at[t] == 0) actions[t] = 0;
             if (at[t] == 2) {
                 rewards[t] = 5.0;
             } else if (of->pay[at[t]] == SURE) {
@@ -74,8 +77,8 @@ static void coins_that_are_alike_take_many_throws(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    const world few = {{0.5, 0.5}, {COIN, COIN}, 2, 20};
-    const world many = {{0.5, 0.5}, {COIN, COIN}, 2, 2000};
+    const world few = {{0.5, 0.5}, {COIN, COIN}, 2, 20, false};
+    const world many = {{0.5, 0.5}, {COIN, COIN}, 2, 2000, false};
     for (uint64_t seed = 0; seed < 3; seed++) {
         psi_run *found = fold(ctx, &few, seed);
         assert_int_equal(found->n_latent, 2);
@@ -95,7 +98,7 @@ static void coins_that_differ_are_never_certainly_one(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     for (uint64_t seed = 0; seed < 12; seed++) {
-        const world close = {{0.5, 0.55}, {COIN, COIN}, 2, (size_t)20 << seed / 2};
+        const world close = {{0.5, 0.55}, {COIN, COIN}, 2, (size_t)20 << seed / 2, false};
         psi_run *found = fold(ctx, &close, seed);
         assert_true(found->n_latent == 3 || found->verdict != PSI_VERDICT_CERTAIN);
         psi_run_free(ctx, found);
@@ -108,8 +111,8 @@ static void what_pays_the_same_on_average_is_one(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    const world gamble = {{1.0, 1.0}, {SURE, DOUBLE_OR_NOTHING}, 2, 200};
-    const world better = {{1.0, 1.5}, {SURE, DOUBLE_OR_NOTHING}, 2, 200};
+    const world gamble = {{1.0, 1.0}, {SURE, DOUBLE_OR_NOTHING}, 2, 200, false};
+    const world better = {{1.0, 1.5}, {SURE, DOUBLE_OR_NOTHING}, 2, 200, false};
     for (uint64_t seed = 0; seed < 3; seed++) {
         psi_run *found = fold(ctx, &gamble, seed);
         assert_int_equal(found->n_latent, 2);
@@ -126,8 +129,8 @@ static void an_action_that_nobody_took_leaves_merged_observations_open(void **st
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    const world alike = {{1.0, 1.0}, {SURE, SURE}, 1, 200},
-                apart = {{1.0, 2.0}, {SURE, SURE}, 1, 200};
+    const world alike = {{1.0, 1.0}, {SURE, SURE}, 1, 200, false},
+                apart = {{1.0, 2.0}, {SURE, SURE}, 1, 200, false};
     psi_run *found = fold(ctx, &alike, 1);
     assert_int_equal(found->n_latent, 2);
     assert_int_equal(found->verdict, PSI_VERDICT_UNDETERMINED);
@@ -143,6 +146,20 @@ static void an_action_that_nobody_took_leaves_merged_observations_open(void **st
     found = fold(ctx, &apart, 1); // each observation is a latent state of its own
     assert_int_equal(found->n_latent, 3);
     assert_int_equal(found->verdict, PSI_VERDICT_CERTAIN);
+    psi_run_free(ctx, found);
+    psi_ctx_free(ctx);
+}
+
+// The observation that is seen most may be another one, too.
+static void an_action_that_was_not_taken_in_one_of_two_leaves_them_open(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const world shy = {{1.0, 1.0}, {SURE, SURE}, 2, 200, true};
+    psi_run *found = fold(ctx, &shy, 1);
+    assert_int_equal(found->n_latent, 2);
+    assert_int_equal(found->verdict, PSI_VERDICT_UNDETERMINED);
+    assert_true(doubts(found, PSI_DOUBT_RARE));
     psi_run_free(ctx, found);
     psi_ctx_free(ctx);
 }
@@ -205,6 +222,7 @@ int main(void)
         cmocka_unit_test(coins_that_differ_are_never_certainly_one),
         cmocka_unit_test(what_pays_the_same_on_average_is_one),
         cmocka_unit_test(an_action_that_nobody_took_leaves_merged_observations_open),
+        cmocka_unit_test(an_action_that_was_not_taken_in_one_of_two_leaves_them_open),
         cmocka_unit_test(a_few_that_look_like_nothing_else_are_not_certain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
