@@ -37,6 +37,9 @@ psi_status verdict_ask_vectors(judging *run, const problem_looks *vectors, size_
 // doubt.
 psi_status verdict_ask_seldom(judging *run, size_t n_leaves);
 
+// Whether a few rewards outweigh all others, as a doubt.
+psi_status verdict_ask_tails(judging *run);
+
 // part (n_nodes) of the *n parts of the looks that every node is in: distinct observations, or what
 // stands apart by gaps.
 psi_status verdict_find_parts(psi_ctx *ctx, const problem_looks *looks, int32_t **part, size_t *n);

@@ -164,6 +164,7 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     }
     TRY(verdict_ask_for_visits(&run, &rare));
     if (looks->forest.looks) TRY(verdict_ask_seldom(&run, looks->n_leaves));
+    TRY(verdict_ask_tails(&run));
     result->doubtful =
         fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
     TRY(ask_the_past(&run));

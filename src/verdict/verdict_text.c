@@ -131,6 +131,11 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  "to tell which of its observations lead there: collect more of it",
                  doubt->other, doubt->state, times);
         return;
+    case PSI_DOUBT_TAILS:
+        snprintf(text, size,
+                 "a few rewards outweigh all others, as if they had no mean: collect more, or clip "
+                 "them");
+        return;
     case PSI_DOUBT_PAST: break;
     }
     if (doubt->state < 0) {

@@ -3,13 +3,14 @@
 
 #include "base/random.h"
 
+#include <math.h>
 #include <string.h>
 
 // Three observations; whatever is done, the next one is any of them. What 0 and 1 pay has mean
 // `mean`; 2 pays 5.
 typedef struct world {
     double mean[2];
-    enum { COIN, SURE, DOUBLE_OR_NOTHING } pay[2];
+    enum { COIN, SURE, DOUBLE_OR_NOTHING, NORMAL, CAUCHY } pay[2];
     int32_t actions; // of two
     size_t episodes;
     bool shy; // in 0, which is seen most, only action 0 is taken
@@ -50,6 +51,10 @@ static psi_run *fold(psi_ctx *ctx, const world *of, uint64_t seed)
                 rewards[t] = of->mean[at[t]];
             } else if (of->pay[at[t]] == COIN) {
                 rewards[t] = coin < of->mean[at[t]];
+            } else if (of->pay[at[t]] == NORMAL) {
+                rewards[t] = of->mean[at[t]] + base_random_normal(&random);
+            } else if (of->pay[at[t]] == CAUCHY) {
+                rewards[t] = of->mean[at[t]] + tan(M_PI * (coin - 0.5));
             } else {
                 rewards[t] = coin < 0.5 ? 0.0 : 2.0 * of->mean[at[t]];
             }
@@ -164,6 +169,25 @@ static void an_action_that_was_not_taken_in_one_of_two_leaves_them_open(void **s
     psi_ctx_free(ctx);
 }
 
+static void rewards_without_a_mean_are_not_certain(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const world normal = {{1.0, 3.0}, {NORMAL, NORMAL}, 2, 60, false};
+    const world cauchy = {{1.0, 3.0}, {CAUCHY, CAUCHY}, 2, 60, false};
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        psi_run *found = fold(ctx, &normal, seed);
+        assert_int_equal(found->n_latent, 3);
+        assert_false(doubts(found, PSI_DOUBT_TAILS));
+        psi_run_free(ctx, found);
+        found = fold(ctx, &cauchy, seed);
+        assert_int_equal(found->verdict, PSI_VERDICT_UNDETERMINED);
+        assert_true(doubts(found, PSI_DOUBT_TAILS));
+        psi_run_free(ctx, found);
+    }
+    psi_ctx_free(ctx);
+}
+
 // Two sorts of vectors, of which one pays, and a few of a third kind, far from both, that pay
 // nothing, as the second does, as far as they were seen.
 static psi_run *fold_vectors(psi_ctx *ctx, size_t strangers)
@@ -223,6 +247,7 @@ int main(void)
         cmocka_unit_test(what_pays_the_same_on_average_is_one),
         cmocka_unit_test(an_action_that_nobody_took_leaves_merged_observations_open),
         cmocka_unit_test(an_action_that_was_not_taken_in_one_of_two_leaves_them_open),
+        cmocka_unit_test(rewards_without_a_mean_are_not_certain),
         cmocka_unit_test(a_few_that_look_like_nothing_else_are_not_certain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
