@@ -140,6 +140,16 @@ done:
     return status;
 }
 
+// Of a cell: neither group where it fits two nearly as well, as a small one does in which the
+// action that tells was not taken. A prototype that mixes latent states everywhere is worth so few
+// draws that hardly any would be left.
+static int32_t known_of_cell(const refining *run, const psi_grouping *grouping, int32_t leaf)
+{
+    const bool clear = (double)grouping->margin[leaf] >= CLEAR;
+    if (!clear && run->looks->forest.impurity == 0.0) return -1;
+    return grouping->linked[grouping->group[leaf]];
+}
+
 // Labels from groups: that of the terminal state comes first.
 static psi_status spread(refining *run, const psi_grouping *grouping)
 {
@@ -157,7 +167,7 @@ static psi_status spread(refining *run, const psi_grouping *grouping)
         const int32_t group = leaf < 0 ? -1 : grouping->group[leaf];
         const float margin = leaf < 0 ? 0.0f : grouping->margin[leaf];
         const int32_t as = group < 0             ? -1
-                           : looks->forest.looks ? grouping->linked[group]
+                           : looks->forest.looks ? known_of_cell(run, grouping, leaf)
                                                  : known[leaf];
         found->labels[row] = group < 0 ? -1 : group + first;
         found->confidence[row] = group < 0 ? 0.0f : 1.0f / (1.0f + expf(-margin));
