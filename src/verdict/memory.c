@@ -138,7 +138,8 @@ enum {
     LAST_SURPRISE, // what it was
     LAST_UNUSUAL,
     PLACES // steps since a look was seen in this episode; then, for strata: what followed
-           // the same stratum the last time, and whether the other was visited oddly often since
+           // the same stratum the last time, and whether the other was visited oddly often since;
+           // then, for latent states of several looks: the look that it had the last time
 };
 
 // Numbers below 64 as they are, larger ones by their logarithm.
@@ -259,6 +260,17 @@ static void odd_visits(const memory *past, uint32_t place, uint64_t begin, uint6
     }
 }
 
+// The look that latent state `place` had the last time, in this episode.
+static void last_look(const memory *past, uint32_t place, uint64_t begin, uint64_t end,
+                      uint32_t *known)
+{
+    uint32_t look = FORETELL_NONE;
+    for (uint64_t t = begin; t < end; t++) {
+        known[t] = look;
+        if (state_at(past, past->row[t]) == place) look = look_at(past, past->row[t]);
+    }
+}
+
 void verdict_memory_context(memory *past, size_t which, uint32_t *known)
 {
     const psi_trajectories *data = past->data;
@@ -272,7 +284,9 @@ void verdict_memory_context(memory *past, size_t which, uint32_t *known)
     }
     for (size_t e = 0; e < data->n_episodes; e++) {
         const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
-        if (which >= PLACES + past->places) {
+        if (which >= PLACES + past->places + past->odd) {
+            last_look(past, past->place[which - PLACES], begin, end, known);
+        } else if (which >= PLACES + past->places) {
             odd_visits(past, past->place[which - PLACES], begin, end, known);
         } else if (which >= PLACES) {
             since_look(past, past->place[which - PLACES], begin, end, known);
@@ -291,14 +305,16 @@ void verdict_memory_context(memory *past, size_t which, uint32_t *known)
 
 // ---- making -------------------------------------------------------------------------------------
 
-// The `most` most frequent of n numbers below `kinds` in `of`.
+// The `most` most frequent of n numbers in `of`, among those below `kinds`.
 static psi_status most_frequent(psi_ctx *ctx, size_t n, const uint32_t *of, size_t kinds,
                                 size_t most, uint32_t *out, size_t *found)
 {
     psi_status status = PSI_OK;
     uint32_t *count = NULL;
     TRY(base_alloc_zero(ctx, kinds, sizeof *count, &count));
-    for (size_t i = 0; i < n; i++) count[of[i]]++;
+    for (size_t i = 0; i < n; i++) {
+        if (of[i] < kinds) count[of[i]]++;
+    }
     for (*found = 0; *found < most && *found < kinds; ++*found) {
         size_t best = 0;
         for (size_t k = 1; k < kinds; k++) {
@@ -313,20 +329,47 @@ done:
     return status;
 }
 
+// of (transitions): the latent state, where it has several looks; else n_latent.
+static psi_status find_guises(psi_ctx *ctx, const memory *past, uint32_t *of)
+{
+    psi_status status = PSI_OK;
+    const size_t n = past->data->n_transitions;
+    uint32_t *first = NULL; // (latent states) a look, one more
+    uint8_t *several = NULL;
+    TRY(base_alloc_zero(ctx, past->n_latent, sizeof *first, &first));
+    TRY(base_alloc_zero(ctx, past->n_latent, sizeof *several, &several));
+    for (size_t t = 0; t < n; t++) {
+        const uint32_t k = state_at(past, past->row[t]), look = look_at(past, past->row[t]) + 1;
+        if (first[k] == 0) first[k] = look;
+        several[k] |= first[k] != look;
+    }
+    for (size_t t = 0; t < n; t++) {
+        const uint32_t k = state_at(past, past->row[t]);
+        of[t] = several[k] ? k : (uint32_t)past->n_latent;
+    }
+done:
+    base_free(ctx, several);
+    base_free(ctx, first);
+    return status;
+}
+
 static psi_status choose_places(psi_ctx *ctx, memory *past, size_t strata, size_t most)
 {
     psi_status status = PSI_OK;
     const size_t n = past->data->n_transitions;
-    uint32_t *look = NULL;
-    size_t others;
-    TRY(base_alloc(ctx, n, sizeof *look, &look));
-    TRY(base_alloc(ctx, 2 * most, sizeof *past->place, &past->place));
-    for (size_t t = 0; t < n; t++) look[t] = look_at(past, past->row[t]);
-    TRY(most_frequent(ctx, n, look, past->n_looks, most, past->place, &past->places));
-    TRY(most_frequent(ctx, n, past->stratum, strata, most, past->place + past->places, &others));
-    past->n_contexts = PLACES + past->places + others;
+    uint32_t *of = NULL;
+    size_t guises = 0;
+    TRY(base_alloc(ctx, n, sizeof *of, &of));
+    TRY(base_alloc(ctx, 3 * most, sizeof *past->place, &past->place));
+    for (size_t t = 0; t < n; t++) of[t] = look_at(past, past->row[t]);
+    TRY(most_frequent(ctx, n, of, past->n_looks, most, past->place, &past->places));
+    TRY(most_frequent(ctx, n, past->stratum, strata, most, past->place + past->places, &past->odd));
+    TRY(find_guises(ctx, past, of));
+    TRY(most_frequent(ctx, n, of, past->n_latent, most, past->place + past->places + past->odd,
+                      &guises));
+    past->n_contexts = PLACES + past->places + past->odd + guises;
 done:
-    base_free(ctx, look);
+    base_free(ctx, of);
     return status;
 }
 

@@ -19,9 +19,9 @@ typedef struct memory {
     float *moved_away,
         *paid_away;         // (transitions) surprise and reward, less the mean of earlier visits
     uint32_t *last, *count; // (strata) for one who remembers something of every stratum
-    size_t n_numbers, n_contexts;           // that there are
-    size_t actions, classes, pairs, places; // numbers of some kinds of them
-    uint32_t *place; // (places) looks, then strata, that are asked for one by one
+    size_t n_numbers, n_contexts;                // that there are
+    size_t actions, classes, pairs, places, odd; // numbers of some kinds of them
+    uint32_t *place; // looks, then strata, then latent states, that are asked for one by one
 } memory;
 
 // labels (n_rows) below n_latent, −1: unknown, which is remembered as latent state 0; look (n_rows)

@@ -209,12 +209,18 @@ psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
     psi_status status = PSI_OK;
     judging run = {
         .ctx = ctx, .problem = problem, .rewards = rewards, .found = found, .result = result};
+    const double past = result->past;
     size_t rare;
     TRY(count_visits(&run));
     TRY(verdict_ask_vectors(&run, vectors, &rare));
     result->doubtful = fmax(result->doubtful, (double)rare / (double)problem->n_states);
-    if (result->verdict == PSI_VERDICT_CERTAIN && result->doubtful > VERDICT_DOUBTFUL) {
-        result->verdict = PSI_VERDICT_UNDETERMINED;
+    run.looks = vectors; // features need not have kept what there is to be remembered
+    TRY(ask_the_past(&run));
+    result->past = fmax(past, result->past);
+    const bool open = result->n_doubts > 0 || result->doubtful > VERDICT_DOUBTFUL;
+    if (result->verdict == PSI_VERDICT_CERTAIN && open) {
+        result->verdict = result->past > 0.0 && rare == 0 ? PSI_VERDICT_NOT_MARKOV
+                                                          : PSI_VERDICT_UNDETERMINED;
     }
 done:
     base_free(ctx, run.taken);
