@@ -54,9 +54,9 @@ def autoregressive(rng, lengths, d, memory):
     """Normal noise with unit variance that remembers, anew for every episode."""
     rows = []
     for length in lengths + 1:
-        kick = rng.standard_normal((length, d))
-        kick[1:] *= np.sqrt(1 - memory**2)
-        rows.append(lfilter([1.0], [1.0, -memory], kick, axis=0))
+        innovation = rng.standard_normal((length, d))
+        innovation[1:] *= np.sqrt(1 - memory**2)
+        rows.append(lfilter([1.0], [1.0, -memory], innovation, axis=0))
     return np.concatenate(rows)
 
 

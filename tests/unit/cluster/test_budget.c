@@ -149,10 +149,10 @@ static void a_network_is_cut_short(void **state)
     psi_ctx_free(ctx);
 }
 
-static psi_trajectories *collect_images(psi_ctx *ctx)
+static psi_trajectories *collect_images(psi_ctx *ctx, uint64_t episodes, const char *per_dial)
 {
-    static const char *const five[] = {"digits-per-dial", "5", "digits", "drawn", NULL};
-    return test_collect(ctx, "combination-lock", 30, 5, five);
+    const char *const options[] = {"digits-per-dial", per_dial, "digits", "drawn", NULL};
+    return test_collect(ctx, "combination-lock", episodes, 5, options);
 }
 
 // Features that were not learnt to the end are better than none: images have an answer all the
@@ -161,7 +161,7 @@ static void features_of_images_are_cut_short(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = collect_images(ctx);
+    psi_trajectories *data = collect_images(ctx, 30, "5");
     psi_cluster_options how = psi_cluster_defaults();
     psi_run *found;
     how.budget = 6.0;
@@ -180,12 +180,12 @@ static void images_are_stopped_anywhere(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     char *room = test_folder(), *folder = strdup(test_path(room, "run"));
-    psi_trajectories *data = collect_images(ctx);
+    psi_trajectories *data = collect_images(ctx, 12, "3");
     psi_cluster_options how = psi_cluster_defaults();
     psi_run *end, *found;
-    how.trunk_steps = 60;
+    how.trunk_steps = 20;
     how.head_steps = 30;
-    how.representation_steps = 60;
+    how.representation_steps = 20;
     assert_ok(ctx, psi_cluster(ctx, data, &how, &end));
     const double shares[] = {0.6, 1.2, 0.0};
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {

@@ -112,7 +112,7 @@ static void heads_alone_are_a_representation(void **state)
         (const char *const[]){"digits-per-dial", "5", "goal", "4,4,*", "digits", "drawn", NULL});
     psi_cluster_options options = psi_cluster_defaults();
     options.approximator = PSI_APPROXIMATOR_CNN;
-    options.trunk_steps = 500;
+    options.trunk_steps = 100;
     options.fine_tune = false;
     psi_run *found;
     psi_predictor *predictor;

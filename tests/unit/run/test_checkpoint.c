@@ -214,7 +214,7 @@ static void assert_refused(psi_ctx *ctx, const psi_trajectories *data, psi_clust
 static void only_the_same_run_is_resumed(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2), *other_ctx = test_ctx(1);
+    psi_ctx *ctx = test_ctx(1), *other_ctx = test_ctx(2);
     char *folder = test_folder();
     char path[512];
     snprintf(path, sizeof path, "%s/run", folder);
@@ -223,7 +223,7 @@ static void only_the_same_run_is_resumed(void **state)
     psi_cluster_options options = quick();
     interrupt(ctx, data, options, path);
     assert_refused(ctx, other, options, path, "started with data");
-    assert_refused(other_ctx, data, options, path, "started with threads 2, not 1");
+    assert_refused(other_ctx, data, options, path, "started with threads 1, not 2");
     options.seed = 1;
     assert_refused(ctx, data, options, path, "started with seed 0, not 1");
     options = quick();

@@ -103,6 +103,7 @@ static void what_is_finite_may_have_one(void **state)
         psi_cluster_options how = psi_cluster_defaults();
         psi_trajectories *data;
         psi_run *found;
+        how.trunk_steps = 200;
         how.representation_steps = 1;
         assert_ok(ctx, block_mdp_collect(ctx, &block, &data));
         assert_ok(ctx, psi_cluster(ctx, data, &how, &found));
