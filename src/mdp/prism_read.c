@@ -206,8 +206,8 @@ static psi_status read_lab(prism *p, const char *name, const char *text, size_t 
     mdp_scan scan = scan_of(p->ctx, name, text, size);
     int *label = NULL;
     size_t n = 0;
-    TRY(base_alloc(p->ctx, MOST_LABELS, sizeof *label, &label));
     if (!mdp_scan_to_content(&scan, "#")) return PSI_OK;
+    TRY(base_alloc(p->ctx, MOST_LABELS, sizeof *label, &label));
     TRY(read_label_names(p, &scan, label, &n));
     while (mdp_scan_to_content(&scan, "#")) {
         uint64_t s = 0, number = 0;
