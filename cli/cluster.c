@@ -9,7 +9,7 @@ typedef struct cluster_call {
     psi_cluster_options how;
 } cluster_call;
 
-// What the command adds to the options of a clustering (src/cluster/options.c).
+// What the command adds to the options of a clustering (src/run/options.c).
 #define FIELD(name) OPTION_FIELD(cluster_call, name)
 static const psi_option OPTIONS[] = {
     {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "RUN", NULL, NULL, PSI_OPTION_MAIN,

@@ -24,7 +24,7 @@ void cli_print_certificate(cli_call *cli, const psi_certificate *certificate)
                   certificate->mergeable);
     }
     if (certificate->unseen > 0) {
-        cli_print(cli, "                  %zu pairs of latent state and action were never seen",
+        cli_print(cli, "                  %zu pairs of latent state and action are not among them",
                   certificate->unseen);
     }
 }

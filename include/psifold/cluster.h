@@ -178,7 +178,8 @@ PSI_API const char *psi_verdict_name(psi_verdict verdict);
     X(LOOKS, "looks") /* … or what its observations look like does: it may be several */           \
     X(GROWTH, "growth") /* latent states keep growing with the data; `state` and `other` are −1 */ \
     X(SELDOM, "seldom") /* something that followed action `other` in latent state `state`, not       \
-                           every time, was seen `visits` times in all: too few to tell by what */
+                           every time, was seen `visits` times in all: too few to tell by what */    \
+    X(TAILS, "tails")   /* a few rewards outweigh all others; `state` and `other` are −1 */
 
 typedef enum psi_doubt_kind {
 #define X(name, text) PSI_DOUBT_##name,

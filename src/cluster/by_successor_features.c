@@ -4,9 +4,9 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "cluster/run.h"
 #include "cluster/seen.h"
-#include "cluster/successor.h"
+#include "refine/successor.h"
+#include "run/run.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static psi_status try_table(clustering_run *run, bool wanted)
     const size_t n = run->problem.n_rows, actions = run->problem.data->n_actions;
     const size_t most = wanted ? n : n / (20 * actions);
     const psi_status status =
-        cluster_table_new(run->ctx, &run->problem, most + 1, &run->approximator);
+        learn_table_new(run->ctx, &run->problem, most + 1, &run->approximator);
     return status == PSI_ELIMIT && !wanted ? PSI_OK : status;
 }
 
@@ -54,15 +54,14 @@ void cluster_set_network_options(clustering_run *run, psi_net_kind kind)
 psi_status cluster_learn_trunk(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    cluster_phases *phases = &run->state.phases;
-    if (run->folder) TRY(cluster_checkpoint_load_trunk(run->folder, &run->trunk));
+    run_phases *phases = &run->state.phases;
+    if (run->folder) TRY(run_checkpoint_load_trunk(run->folder, &run->trunk));
     if (run->trunk) goto done;
-    cluster_phases_turn_to(phases, PHASE_LEARNING);
-    TRY(cluster_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
-                                  &run->trunk));
-    cluster_phases_turn_to(phases, PHASE_REST);
-    if (run->folder) TRY(cluster_checkpoint_save_phases(run->folder, phases));
-    if (run->folder) TRY(cluster_checkpoint_save_trunk(run->folder, run->trunk));
+    run_phases_turn_to(phases, PHASE_LEARNING);
+    TRY(learn_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network, &run->trunk));
+    run_phases_turn_to(phases, PHASE_REST);
+    if (run->folder) TRY(run_checkpoint_save_phases(run->folder, phases));
+    if (run->folder) TRY(run_checkpoint_save_trunk(run->folder, run->trunk));
 done:
     return status;
 }
@@ -70,10 +69,10 @@ done:
 psi_status cluster_use_heads(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    cluster_phases_turn_to(&run->state.phases, PHASE_FEATURES);
-    TRY(cluster_network_new(run->ctx, &run->problem, &run->inputs, &run->network, run->trunk,
-                            &run->approximator));
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    run_phases_turn_to(&run->state.phases, PHASE_FEATURES);
+    TRY(learn_network_new(run->ctx, &run->problem, &run->inputs, &run->network, run->trunk,
+                          &run->approximator));
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
 done:
     return status;
 }
@@ -102,14 +101,14 @@ static psi_status use_whole_networks(clustering_run *run, psi_net_kind kind)
                                  .seed = cluster_seed_of(run, SEED_TRUNK, 0),
                                  .hidden = hidden_of(options)};
     if (run->folder) {
-        TRY(cluster_folder_path(run->folder, ".", &run->fits));
+        TRY(run_folder_path(run->folder, ".", &run->fits));
         run->paper.checkpoint = run->fits;
-        if (cluster_checkpoint_exists(run->folder)) {
-            TRY(cluster_checkpoint_load_trunk(run->folder, &run->trunk));
+        if (run_checkpoint_exists(run->folder)) {
+            TRY(run_checkpoint_load_trunk(run->folder, &run->trunk));
         }
     }
-    TRY(cluster_paper_new(run->ctx, &run->problem, &run->inputs, &run->paper, run->trunk,
-                          &run->approximator));
+    TRY(learn_paper_new(run->ctx, &run->problem, &run->inputs, &run->paper, run->trunk,
+                        &run->approximator));
 done:
     return status;
 }
@@ -129,7 +128,7 @@ static psi_status choose_approximator(clustering_run *run)
                       run->problem.data->n_actions, CLUSTER_MOST_ACTIONS);
         goto done;
     }
-    TRY(cluster_inputs_new(run->ctx, run->problem.data->observations, kind == PSI_APPROXIMATOR_MLP,
+    TRY(problem_inputs_new(run->ctx, run->problem.data->observations, kind == PSI_APPROXIMATOR_MLP,
                            &run->inputs));
     if (kind == PSI_APPROXIMATOR_AUTO) {
         kind = run->inputs.is_image ? PSI_APPROXIMATOR_CNN : PSI_APPROXIMATOR_MLP;
@@ -149,12 +148,12 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
     psi_status status = PSI_OK;
     clustering_run *run = user;
     const psi_cluster_options *options = run->options;
-    cluster_phases_update(&run->state.phases);
+    run_phases_update(&run->state.phases);
     if (number == 1) cluster_share_time(run);
     if (run->folder) {
         const psi_net *const *trained = run->approximator.trained;
-        if (trained && number == 1) TRY(cluster_checkpoint_save_trunk(run->folder, *trained));
-        TRY(cluster_checkpoint_refinement(run->folder, &run->problem, &run->state));
+        if (trained && number == 1) TRY(run_checkpoint_save_trunk(run->folder, *trained));
+        TRY(run_checkpoint_refinement(run->folder, &run->problem, &run->state));
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
 done:
@@ -194,10 +193,11 @@ static psi_status find_latent_states(clustering_run *run)
         .seed = cluster_seed_of(run, SEED_REFINE, 0),
         .watch = after_refinement,
         .user = run};
-    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_refine(run->ctx, &run->problem, &run->approximator, &how, &run->state.refinement));
+    run_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(refine_by_successor_features(run->ctx, &run->problem, &run->approximator, &how,
+                                     &run->state.refinement));
 done:
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
 }
 
@@ -213,7 +213,7 @@ static psi_status describe(clustering_run *run)
     result->labels = refined->labels;
     refined->labels = NULL;
     TRY(cluster_keep_seen(run->ctx, result));
-    const psi_paths paths = cluster_paths(problem, result->labels, result->n_latent);
+    const psi_paths paths = problem_paths(problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
     size_t ignored = 0;
@@ -222,7 +222,7 @@ static psi_status describe(clustering_run *run)
     result->ignored = (double)ignored / (double)problem->n_states;
     result->converged = refined->converged;
     result->approximator = run->approximator.kind;
-    result->has_trunk = cluster_is_network(&run->approximator);
+    result->has_trunk = learn_is_network(&run->approximator);
     result->gamma = run->options->gamma;
     result->n_steps = refined->n_steps;
     result->steps = refined->steps;
@@ -263,8 +263,8 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
     }
     TRY(choose_approximator(run));
     if (run->folder) {
-        TRY(cluster_checkpoint_load(run->folder, &run->problem, &run->approximator,
-                                    options->max_latent_states, &run->state));
+        TRY(run_checkpoint_load(run->folder, &run->problem, &run->approximator,
+                                options->max_latent_states, &run->state));
         TRY(tell_again(run));
         if (run->state.refinement.n_steps > 0) cluster_share_time(run);
     }

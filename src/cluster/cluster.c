@@ -5,13 +5,13 @@
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/random.h"
-#include "cluster/certificate.h"
-#include "cluster/known.h"
-#include "cluster/options.h"
-#include "cluster/representation.h"
-#include "cluster/run.h"
-#include "cluster/samples.h"
-#include "cluster/stages.h"
+#include "learn/representation.h"
+#include "learn/samples.h"
+#include "run/known.h"
+#include "run/options.h"
+#include "run/run.h"
+#include "run/stages.h"
+#include "verdict/certificate.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,24 +48,24 @@ static psi_status find_representation(clustering_run *run)
     const psi_cluster_options *options = run->options;
     const psi_net *const *trained = run->approximator.trained,
                          *from = trained ? *trained : run->trunk;
-    cluster_fit *fit = NULL;
+    learn_fit *fit = NULL;
     if (!from) return PSI_OK;
-    cluster_phases_turn_to(&run->state.phases, PHASE_REPRESENTATION);
+    run_phases_turn_to(&run->state.phases, PHASE_REPRESENTATION);
     if (!options->fine_tune && run->approximator.features) {
-        TRY(cluster_fit_states(run->ctx, &run->problem, &run->approximator, result->labels,
-                               result->n_latent, cluster_seed_of(run, SEED_REPRESENTATION, 0),
-                               "training the representation", &fit));
-        TRY(cluster_network_join(run->ctx, run->approximator.features, from, fit,
-                                 &result->representation));
-        TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs,
-                                         result->representation, result->labels, result->n_latent,
-                                         &result->accuracy));
-        cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+        TRY(learn_fit_states(run->ctx, &run->problem, &run->approximator, result->labels,
+                             result->n_latent, cluster_seed_of(run, SEED_REPRESENTATION, 0),
+                             "training the representation", &fit));
+        TRY(learn_network_join(run->ctx, run->approximator.features, from, fit,
+                               &result->representation));
+        TRY(learn_representation_judge(run->ctx, &run->problem, &run->inputs,
+                                       result->representation, result->labels, result->n_latent,
+                                       &result->accuracy));
+        run_phases_turn_to(&run->state.phases, PHASE_REST);
         goto done;
     }
     // what has learnt labels that are not the last, or not in time, is not gone on with
     if (run->folder && options->budget <= 0.0) {
-        TRY(cluster_folder_path(run->folder, "representation.safetensors", &path));
+        TRY(run_folder_path(run->folder, "representation.safetensors", &path));
     }
     const representation_options how = {.steps = options->representation_steps,
                                         .epochs =
@@ -76,19 +76,19 @@ static psi_status find_representation(clustering_run *run)
                                         .seed = cluster_seed_of(run, SEED_REPRESENTATION, 0),
                                         .checkpoint = path};
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
-    status = cluster_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
-                                    result->n_latent, &how, &result->representation);
+    status = learn_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
+                                  result->n_latent, &how, &result->representation);
     if (cluster_is_late(run, status) && result->representation) {
         result->stopped = true; // as far as it got
         status = PSI_OK;
     }
     cluster_set_deadline(run, CLUSTER_NEVER);
     TRY(status);
-    TRY(cluster_representation_judge(run->ctx, &run->problem, &run->inputs, result->representation,
-                                     result->labels, result->n_latent, &result->accuracy));
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    TRY(learn_representation_judge(run->ctx, &run->problem, &run->inputs, result->representation,
+                                   result->labels, result->n_latent, &result->accuracy));
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
 done:
-    cluster_fit_free(run->ctx, fit);
+    learn_fit_free(run->ctx, fit);
     base_free(run->ctx, path);
     return status;
 }
@@ -101,31 +101,31 @@ static psi_status keep_stages(clustering_run *run)
     result->has_heads =
         run->folder && options->heads && run->approximator.features && !result->stopped;
     if (!result->has_heads) return PSI_OK;
-    cluster_phases_turn_to(&run->state.phases, PHASE_HEADS);
+    run_phases_turn_to(&run->state.phases, PHASE_HEADS);
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
     psi_status status =
-        cluster_stages_save(run->folder, &run->problem, &run->approximator, result->steps,
-                            result->n_steps, cluster_seed_of(run, SEED_STAGES, 0));
+        run_stages_save(run->folder, &run->problem, &run->approximator, result->steps,
+                        result->n_steps, cluster_seed_of(run, SEED_STAGES, 0));
     if (cluster_is_late(run, status)) {
         result->stopped = true;
         result->has_heads = false;
         status = PSI_OK;
     }
     cluster_set_deadline(run, CLUSTER_NEVER);
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
 }
 
 // Whether such a run has this phase: asked of how it was started, not of the clock, so that it is
 // the same for a run in pieces.
-static bool has_phase(const clustering_run *run, cluster_phase phase)
+static bool has_phase(const clustering_run *run, run_phase phase)
 {
     const psi_cluster_options *options = run->options;
     switch (phase) {
     case PHASE_LEARNING:
     case PHASE_FEATURES: return run->result->has_trunk && !options->paper;
     case PHASE_LABELS:
-    case PHASE_JUDGING: return cluster_is_network(&run->approximator) && run->result->confidence;
+    case PHASE_JUDGING: return learn_is_network(&run->approximator) && run->result->confidence;
     case PHASE_REPRESENTATION: return run->result->representation != NULL;
     case PHASE_HEADS: return run->result->has_heads;
     default: return true;
@@ -136,12 +136,12 @@ static psi_status tell_phases(clustering_run *run)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
-    const cluster_phases *phases = &run->state.phases;
-    cluster_phases_update(&run->state.phases);
+    const run_phases *phases = &run->state.phases;
+    run_phases_update(&run->state.phases);
     TRY(base_alloc(run->ctx, PHASES, sizeof *result->phases, &result->phases));
-    for (cluster_phase phase = 0; phase < PHASES; phase++) {
+    for (run_phase phase = 0; phase < PHASES; phase++) {
         if (!has_phase(run, phase)) continue;
-        result->phases[result->n_phases++] = (psi_cluster_phase){.name = cluster_phase_name(phase),
+        result->phases[result->n_phases++] = (psi_cluster_phase){.name = run_phase_name(phase),
                                                                  .seconds = phases->seconds[phase],
                                                                  .passes = phases->passes[phase]};
     }
@@ -152,20 +152,20 @@ done:
 // Stopped in good order: the time since the last checkpoint was spent, too.
 static psi_status keep_time(clustering_run *run)
 {
-    cluster_phases_update(&run->state.phases);
-    return cluster_checkpoint_save_phases(run->folder, &run->state.phases);
+    run_phases_update(&run->state.phases);
+    return run_checkpoint_save_phases(run->folder, &run->state.phases);
 }
 
 static void free_work(clustering_run *run)
 {
     psi_ctx *ctx = run->ctx;
     cluster_forget_looks(run);
-    cluster_refinement_free(ctx, &run->state.refinement);
-    cluster_approximator_free(ctx, &run->approximator);
+    refine_free(ctx, &run->state.refinement);
+    learn_approximator_free(ctx, &run->approximator);
     psi_net_free(ctx, run->trunk);
     base_free(ctx, run->fits);
-    cluster_inputs_free(ctx, &run->inputs);
-    cluster_problem_free(ctx, &run->problem);
+    problem_inputs_free(ctx, &run->inputs);
+    problem_free(ctx, &run->problem);
     psi_run_free(ctx, run->result);
 }
 
@@ -210,19 +210,19 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
     psi_trajectories seen = *data;
     psi_observations *stacked = NULL;
     bool under_way = false; // what is kept of it was read
-    cluster_phases_start(&run.state.phases, &run.inputs.passed);
-    TRY(cluster_options_check(ctx, options));
+    run_phases_start(&run.state.phases, &run.inputs.passed);
+    TRY(run_options_check(ctx, options));
     TRY(new_run(ctx, data, options, &run.result));
     if (folder) {
-        TRY(cluster_run_start(folder, run.result));
-        TRY(cluster_checkpoint_load_phases(folder, &run.state.phases));
+        TRY(run_start(folder, run.result));
+        TRY(run_checkpoint_load_phases(folder, &run.state.phases));
         run.began = folder->started; // reading the data counts
         under_way = true;
     }
     TRY(psi_observations_stack(ctx, data->observations, options->stack, data->n_episodes,
                                data->episode_offsets, &stacked));
     seen.observations = stacked;
-    TRY(cluster_problem_new(ctx, &seen, options->seed, &run.problem));
+    TRY(problem_new(ctx, &seen, options->seed, &run.problem));
     const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
     cluster_set_deadline(&run, CLUSTER_BEFORE_WRITING);
     status = evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run);
@@ -233,10 +233,10 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
                       options->budget);
     }
     TRY(status);
-    TRY(cluster_certify(ctx, &run.problem, run.result));
+    TRY(verdict_certify(ctx, &run.problem, run.result));
     TRY(find_representation(&run));
     TRY(keep_stages(&run));
-    TRY(cluster_known_find(ctx, &seen, run.result, &run.result->known));
+    TRY(run_known_find(ctx, &seen, run.result, &run.result->known));
     TRY(tell_phases(&run));
     if (run.result->stopped) {
         const psi_verdict verdict = run.result->verdict; // not certain of what was not finished
@@ -246,7 +246,7 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
         if (under_way) TRY(keep_time(&run));
     }
     run.result->finished = true;
-    run.result->seconds = folder ? cluster_folder_seconds(folder) : base_seconds() - run.began;
+    run.result->seconds = folder ? run_folder_seconds(folder) : base_seconds() - run.began;
     *out = run.result;
     run.result = NULL;
 done:
@@ -284,34 +284,16 @@ psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
     found = true;
     TRY(base_copy_text(ctx, folder->path, &run->folder));
     if (data_path) TRY(base_copy_text(ctx, data_path, &run->data_path));
-    TRY(cluster_run_save(folder, run));
+    TRY(run_save(folder, run));
     *out = run;
     run = NULL;
 done:
     psi_run_free(ctx, run);
     // what may pass, or has nothing to do with the data, can be gone on from
     if (found || status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM) {
-        cluster_folder_suspend(folder);
+        run_folder_suspend(folder);
     } else {
         psi_run_folder_close(folder);
     }
     return status;
-}
-
-void psi_run_free(psi_ctx *ctx, psi_run *run)
-{
-    if (!run) return;
-    base_free(ctx, run->folder);
-    base_free(ctx, run->data_path);
-    base_free(ctx, run->observation_key);
-    base_free(ctx, run->labels);
-    base_free(ctx, run->confidence);
-    base_free(ctx, run->doubts);
-    base_free(ctx, run->steps);
-    base_free(ctx, run->phases);
-    psi_mdp_free(ctx, run->model);
-    psi_certificate_free(ctx, run->certificate);
-    psi_net_free(ctx, run->representation);
-    cluster_known_free(ctx, run->known);
-    base_free(ctx, run);
 }

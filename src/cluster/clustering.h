@@ -3,11 +3,11 @@
 #ifndef PSI_CLUSTER_CLUSTERING_H
 #define PSI_CLUSTER_CLUSTERING_H
 
-#include "cluster/by_evidence.h"
-#include "cluster/checkpoint.h"
-#include "cluster/network.h"
-#include "cluster/paper.h"
-#include "cluster/phases.h"
+#include "learn/network.h"
+#include "learn/paper.h"
+#include "refine/by_evidence.h"
+#include "run/checkpoint.h"
+#include "run/phases.h"
 
 enum { CLUSTER_MOST_ACTIONS = 1024 }; // of networks, which have a head for each
 
@@ -16,17 +16,17 @@ typedef struct clustering_run {
     const psi_cluster_options *options;
     psi_run_folder *folder; // where it is kept while it is under way; NULL: nowhere
     cluster_problem problem;
-    cluster_inputs inputs;
+    problem_inputs inputs;
     network_options network;
     paper_options paper;
     char *fits;     // where trainings under way are kept; NULL: nowhere
     psi_net *trunk; // NULL for a table
-    cluster_approximator approximator;
+    learn_approximator approximator;
     run_state state;
     float *vectors; // (n_rows, width) what looks are compared by; NULL for a table
-    cluster_looks looks;
+    problem_looks looks;
     float *raw; // the same of vectors as they are, while features are compared, with what they say
-    cluster_looks raw_looks;
+    problem_looks raw_looks;
     outcome_rewards raw_outcomes;
     by_evidence raw_found;
     outcome_rewards outcomes;

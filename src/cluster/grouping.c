@@ -4,12 +4,12 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "cluster/contexts.h"
-#include "cluster/growth.h"
-#include "cluster/run.h"
 #include "cluster/seen.h"
-#include "cluster/successor.h"
-#include "cluster/verdict.h"
+#include "refine/successor.h"
+#include "run/run.h"
+#include "verdict/contexts.h"
+#include "verdict/growth.h"
+#include "verdict/verdict.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,7 @@ psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size
     number += run->result->n_steps;
     if (number == 1) cluster_share_time(run);
     if (run->folder) {
-        TRY(cluster_checkpoint_labels(run->folder, number, n_observations, labels));
+        TRY(run_checkpoint_labels(run->folder, number, n_observations, labels));
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
 done:
@@ -73,16 +73,16 @@ done:
 
 void cluster_forget_looks(clustering_run *run)
 {
-    cluster_by_evidence_free(run->ctx, &run->found);
-    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
-    cluster_looks_free(run->ctx, &run->looks);
+    refine_by_evidence_free(run->ctx, &run->found);
+    problem_outcome_rewards_free(run->ctx, &run->outcomes);
+    problem_looks_free(run->ctx, &run->looks);
     base_free(run->ctx, run->vectors);
     run->vectors = NULL;
-    cluster_looks_free(run->ctx, &run->raw_looks);
+    problem_looks_free(run->ctx, &run->raw_looks);
     base_free(run->ctx, run->raw);
     run->raw = NULL;
-    cluster_outcome_rewards_free(run->ctx, &run->raw_outcomes);
-    cluster_by_evidence_free(run->ctx, &run->raw_found);
+    problem_outcome_rewards_free(run->ctx, &run->raw_outcomes);
+    refine_by_evidence_free(run->ctx, &run->raw_found);
 }
 
 // Distinct observations, if each was seen a few times, or has no looks to compare.
@@ -95,7 +95,7 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
         dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
     const size_t n = run->problem.n_states, most = wanted || number ? n : n / FEWEST_VISITS;
     const psi_status status =
-        cluster_looks_distinct(run->ctx, &run->problem, most + 1, &run->looks);
+        problem_looks_distinct(run->ctx, &run->problem, most + 1, &run->looks);
     *done = status == PSI_OK;
     return status == PSI_ELIMIT && !wanted && !number ? PSI_OK : status;
 }
@@ -123,15 +123,49 @@ static by_evidence_options how_to_refine(clustering_run *run)
 }
 
 // Refinements by these rewards, as far as there is time.
-static psi_status refine_by(clustering_run *run)
+static psi_status refine_by(clustering_run *run, const by_evidence_options *how)
 {
     psi_status status = PSI_OK;
-    const by_evidence_options how = how_to_refine(run);
-    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
-                                   &run->found));
+    TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, how, &run->found));
     TRY(cluster_add_steps(run));
     if (run->found.stopped) TRY(base_cancelled(run->ctx)); // nothing is asked of what is not done
 done:
+    return status;
+}
+
+// Rewards by their values, or by their means.
+static psi_status find_rewards(clustering_run *run, bool means)
+{
+    problem_outcome_rewards_free(run->ctx, &run->outcomes);
+    return means ? problem_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes)
+                 : problem_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
+}
+
+// Large cells first; then smaller ones where latent states meet.
+static psi_status refine_cells(clustering_run *run, bool means)
+{
+    psi_status status = PSI_OK;
+    by_evidence_options how = how_to_refine(run);
+    by_evidence large = {0};
+    const bool sampled = problem_looks_are_sampled(&run->problem, &run->looks);
+    how.smooth = how.smooth && !sampled;
+    TRY(find_rewards(run, means));
+    TRY(refine_by(run, &how));
+    if (!sampled) goto done;
+    TRY(problem_looks_deepen(run->ctx, &run->problem, run->found.grouping->group, &run->looks));
+    TRY(find_rewards(run, means));
+    large = run->found; // the answer, until there is another one
+    run->found = (by_evidence){0};
+    how = how_to_refine(run);
+    how.start = large.labels;
+    how.n_start = large.n_latent;
+    status = refine_by(run, &how);
+    if (!run->found.labels) {
+        run->found = large;
+        large = (by_evidence){0};
+    }
+done:
+    refine_by_evidence_free(run->ctx, &large);
     return status;
 }
 
@@ -141,22 +175,19 @@ static psi_status refine_looks(clustering_run *run)
     psi_status status = PSI_OK;
     double margin;
     int32_t pair[2];
-    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
-    TRY(refine_by(run));
+    TRY(refine_cells(run, false));
     if (run->outcomes.n < 3 || !run->looks.forest.looks) goto done;
-    TRY(cluster_ask_pairs_by_means(run->ctx, &run->problem, run->found.labels, run->found.n_latent,
+    TRY(verdict_ask_pairs_by_means(run->ctx, &run->problem, run->found.labels, run->found.n_latent,
                                    &margin, pair));
     if (margin >= 0.0) goto done;
     by_evidence by_values = run->found; // the answer, until there is another one
     run->found = (by_evidence){0};
-    cluster_outcome_rewards_free(run->ctx, &run->outcomes);
-    status = cluster_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
-    if (status == PSI_OK) status = refine_by(run);
+    status = refine_cells(run, true);
     if (!run->found.labels) {
         run->found = by_values;
         by_values = (by_evidence){0};
     }
-    cluster_by_evidence_free(run->ctx, &by_values);
+    refine_by_evidence_free(run->ctx, &by_values);
 done:
     return status;
 }
@@ -165,15 +196,15 @@ static psi_status group_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
-    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    run_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     TRY(refine_looks(run));
     result->labels = run->found.labels;
     result->n_latent = run->found.n_latent;
     result->has_terminal = run->problem.has_terminal;
-    TRY(cluster_judge(run->ctx, &run->problem, &run->looks, &run->outcomes, &run->found, result));
+    TRY(verdict_judge(run->ctx, &run->problem, &run->looks, &run->outcomes, &run->found, result));
 done:
     result->labels = NULL; // still in found
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
 }
 
@@ -183,8 +214,8 @@ static psi_status compare_vectors(clustering_run *run)
     psi_status status = PSI_OK;
     size_t width;
     TRY(copy_vectors(run, &width));
-    cluster_looks_standardise(&run->problem, width, run->vectors);
-    TRY(cluster_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
+    problem_looks_standardise(&run->problem, width, run->vectors);
+    TRY(problem_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
     TRY(group_looks(run));
 done:
     return status;
@@ -199,7 +230,7 @@ static void set_vectors_aside(clustering_run *run, psi_run *judged)
     run->raw_outcomes = run->outcomes;
     run->raw_found = run->found;
     run->vectors = NULL;
-    run->looks = (cluster_looks){0};
+    run->looks = (problem_looks){0};
     run->outcomes = (outcome_rewards){0};
     run->found = (by_evidence){0};
     *judged = *result;
@@ -214,7 +245,7 @@ static void return_to_vectors(clustering_run *run, const psi_run *judged)
     by_evidence features = run->found;
     run->found = run->raw_found;
     run->raw_found = (by_evidence){0};
-    cluster_by_evidence_free(run->ctx, &features);
+    refine_by_evidence_free(run->ctx, &features);
     base_free(run->ctx, result->doubts);
     result->doubts = judged->doubts;
     result->n_doubts = judged->n_doubts;
@@ -231,18 +262,18 @@ static psi_status compare_features(clustering_run *run)
     psi_status status = PSI_OK;
     feature_cache features = {0};
     TRY(cluster_learn_trunk(run));
-    cluster_phases_turn_to(&run->state.phases, PHASE_FEATURES);
-    TRY(cluster_features_new(run->ctx, &run->problem, &run->inputs, run->trunk, PSI_CACHE_FULL,
-                             &features));
+    run_phases_turn_to(&run->state.phases, PHASE_FEATURES);
+    TRY(learn_features_new(run->ctx, &run->problem, &run->inputs, run->trunk, PSI_CACHE_FULL,
+                           &features));
     run->vectors = features.full;
     features.full = NULL;
-    cluster_looks_standardise(&run->problem, features.d, run->vectors);
-    TRY(cluster_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
+    problem_looks_standardise(&run->problem, features.d, run->vectors);
+    TRY(problem_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
     TRY(group_looks(run));
     run->result->has_trunk = true;
 done:
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
-    cluster_features_free(run->ctx, &features);
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
+    learn_features_free(run->ctx, &features);
     return status;
 }
 
@@ -260,7 +291,7 @@ static psi_status try_features(clustering_run *run)
     if (status == PSI_OK &&
         (result->verdict == PSI_VERDICT_CERTAIN || result->doubtful <= vectors.doubtful)) {
         result->labels = run->found.labels;
-        status = cluster_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
+        status = verdict_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
                                        &run->found, result);
         result->labels = NULL; // still in found
         goto done;
@@ -290,15 +321,15 @@ static psi_status ask_for_growth(clustering_run *run, size_t n_latent, bool mean
     const by_evidence_options how = how_to_refine(run);
     const float *vectors = run->raw ? run->raw : run->vectors;
     const size_t width = run->raw ? run->raw_looks.width : run->looks.width;
-    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_growth(run->ctx, &run->problem, width, vectors, means, run->options->seed, &how,
+    run_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(verdict_growth(run->ctx, &run->problem, width, vectors, means, run->options->seed, &how,
                        result->growth));
     result->growth[2] = n_latent;
-    if (cluster_keeps_growing(result->growth)) {
-        TRY(cluster_judge_growing(run->ctx, result));
+    if (verdict_keeps_growing(result->growth)) {
+        TRY(verdict_judge_growing(run->ctx, result));
     }
 done:
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
 }
 
@@ -365,7 +396,7 @@ static psi_status describe(clustering_run *run)
     found->labels = NULL;
     found->confidence = NULL;
     TRY(cluster_keep_seen(run->ctx, result));
-    const psi_paths paths = cluster_paths(&run->problem, result->labels, result->n_latent);
+    const psi_paths paths = problem_paths(&run->problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
     size_t ignored = 0;
@@ -398,7 +429,7 @@ psi_status cluster_find_by_evidence(clustering_run *run)
         TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
     }
     if (!table) {
-        TRY(cluster_inputs_new(run->ctx, run->problem.data->observations,
+        TRY(problem_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
         status = run->inputs.is_image ? cluster_find_in_images(run) : find_in_vectors(run);
     } else {
@@ -407,16 +438,16 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     if (cluster_is_late(run, status) && run->found.labels) {
         result->n_latent = run->found.n_latent;
         result->has_terminal = run->problem.has_terminal;
-        cluster_judge_stopped(run->ctx, &run->problem, &run->found, result);
+        verdict_judge_stopped(run->ctx, &run->problem, &run->found, result);
         status = PSI_OK;
     }
     TRY(status);
     cluster_set_deadline(run, CLUSTER_NEVER);
     if (!table && !run->trunk) {
-        TRY(cluster_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
-                                      &run->trunk));
+        TRY(learn_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
+                                    &run->trunk));
     }
-    result->approximator = table ? PSI_APPROXIMATOR_TABLE : cluster_kind_of(run->network.kind);
+    result->approximator = table ? PSI_APPROXIMATOR_TABLE : learn_kind_of(run->network.kind);
     TRY(describe(run));
 done:
     return status;

@@ -6,9 +6,9 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "cluster/principal.h"
-#include "cluster/settle.h"
-#include "cluster/verdict.h"
+#include "learn/principal.h"
+#include "refine/settle.h"
+#include "verdict/verdict.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const double KAPPA[] = {10.0, 20.0, 40.0, 80.0};
 enum { KAPPAS = sizeof KAPPA / sizeof KAPPA[0] };
 
 // Algorithm 1 on prototypes, then labels for every observation: run->found.
-static psi_status group_prototypes(clustering_run *run, const cluster_looks *tree, double kappa)
+static psi_status group_prototypes(clustering_run *run, const problem_looks *tree, double kappa)
 {
     psi_status status = PSI_OK;
     by_evidence *found = &run->found;
@@ -34,27 +34,26 @@ static psi_status group_prototypes(clustering_run *run, const cluster_looks *tre
                                      .max_latent_states = options->max_latent_states,
                                      .watch = cluster_after_grouping,
                                      .user = run};
-    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_looks_prototypes(run->ctx, &run->problem, tree,
+    run_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(problem_looks_prototypes(run->ctx, &run->problem, tree,
                                  base_max(run->problem.n_states / PROTOTYPES, SMALLEST),
                                  1.0 / kappa, &run->looks));
-    TRY(cluster_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
-    TRY(cluster_refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how,
-                                   found));
+    TRY(problem_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
+    TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how, found));
     TRY(cluster_add_steps(run));
     if (found->stopped) TRY(base_cancelled(run->ctx)); // labels of prototypes, as far as they are
-    cluster_phases_turn_to(&run->state.phases, PHASE_LABELS);
+    run_phases_turn_to(&run->state.phases, PHASE_LABELS);
     const settle_options settling = {.rewards = &run->outcomes,
                                      .max_turns = options->smooth ? MOST_TURNS : 0,
                                      .max_latent_states = options->max_latent_states,
                                      .seed = cluster_seed_of(run, SEED_POLISH, 0)};
-    TRY(cluster_settle(run->ctx, &run->problem, &run->approximator, &settling, found->labels,
-                       found->confidence, &found->n_latent, &summary));
+    TRY(refine_settle(run->ctx, &run->problem, &run->approximator, &settling, found->labels,
+                      found->confidence, &found->n_latent, &summary));
     found->smoothed = (double)summary.changed / (double)run->problem.n_states;
     found->turns = summary.turns;
     found->converged = summary.settled;
 done:
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
 }
 
@@ -67,7 +66,7 @@ static bool is_too_coarse(const psi_run *result)
     return false;
 }
 
-static psi_status judge(clustering_run *run, const cluster_looks *tree)
+static psi_status judge(clustering_run *run, const problem_looks *tree)
 {
     psi_run *result = run->result;
     base_free(run->ctx, result->doubts); // of an earlier κ
@@ -78,9 +77,9 @@ static psi_status judge(clustering_run *run, const cluster_looks *tree)
     result->n_latent = run->found.n_latent;
     result->has_terminal = run->problem.has_terminal;
     result->converged = run->found.converged;
-    cluster_phases_turn_to(&run->state.phases, PHASE_JUDGING);
-    const psi_status status = cluster_judge_labels(run->ctx, &run->problem, tree, result);
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
+    run_phases_turn_to(&run->state.phases, PHASE_JUDGING);
+    const psi_status status = verdict_judge_labels(run->ctx, &run->problem, tree, result);
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
     result->labels = NULL; // still in found
     result->confidence = NULL;
     return status;
@@ -108,7 +107,7 @@ done:
 }
 
 // κ after κ. Where the time is up, run->found is the last that was settled, or as far as it got.
-static psi_status find_consistent(clustering_run *run, const cluster_looks *tree)
+static psi_status find_consistent(clustering_run *run, const problem_looks *tree)
 {
     psi_status status = PSI_OK;
     by_evidence coarser = {0};
@@ -118,11 +117,11 @@ static psi_status find_consistent(clustering_run *run, const cluster_looks *tree
         cluster_forget_looks(run);
         status = group_prototypes(run, tree, KAPPA[i]);
         if (cluster_is_late(run, status) && coarser.labels) {
-            cluster_by_evidence_free(run->ctx, &run->found);
+            refine_by_evidence_free(run->ctx, &run->found);
             run->found = coarser;
             coarser = (by_evidence){0};
         }
-        cluster_by_evidence_free(run->ctx, &coarser);
+        refine_by_evidence_free(run->ctx, &coarser);
         TRY(status);
         TRY(judge(run, tree));
         if (!is_too_coarse(run->result)) break;
@@ -135,19 +134,19 @@ psi_status cluster_find_in_images(clustering_run *run)
 {
     psi_status status = PSI_OK;
     size_t width = PRINCIPAL;
-    cluster_looks tree = {0};
+    problem_looks tree = {0};
     float *vectors = NULL;
     TRY(learn_features(run));
-    cluster_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(cluster_principal_components(run->ctx, &run->problem, run->approximator.features, &width,
-                                     &vectors));
-    TRY(cluster_looks_tree(run->ctx, &run->problem, width, vectors, &tree));
+    run_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
+    TRY(learn_principal_components(run->ctx, &run->problem, run->approximator.features, &width,
+                                   &vectors));
+    TRY(problem_looks_tree(run->ctx, &run->problem, width, vectors, &tree));
     TRY(find_consistent(run, &tree));
     // what features that were not learnt to the end leave open is not the data's fault
     if (run->result->stopped) run->result->verdict = PSI_VERDICT_UNDETERMINED;
 done:
-    cluster_phases_turn_to(&run->state.phases, PHASE_REST);
-    cluster_looks_free(run->ctx, &tree);
+    run_phases_turn_to(&run->state.phases, PHASE_REST);
+    problem_looks_free(run->ctx, &tree);
     base_free(run->ctx, vectors);
     return status;
 }

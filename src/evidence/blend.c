@@ -6,11 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_PARTS = 8, STEPS = 60 }; // groups that a mixture may have; of expectation–maximisation
+enum { MOST_PARTS = 8, STEPS = 60 }; // groups of a mixture; steps of expectation–maximisation
 
 struct blend_work {
-    double *best; // (n_outcomes) the largest probability that any group gives to an outcome
-    double *p;    // (n_outcomes, MOST_PARTS) of a row's entries under the groups of a mixture
+    double *best;  // (n_outcomes) the largest probability that any group gives to an outcome
+    double *p;     // (n_outcomes, MOST_PARTS) of a row's entries under the groups of a mixture
+    double *mixed; // (n_outcomes) under the mixture
 };
 
 psi_status evidence_blend_new(psi_ctx *ctx, const evidence_groups *groups, blend_work **out)
@@ -22,6 +23,7 @@ psi_status evidence_blend_new(psi_ctx *ctx, const evidence_groups *groups, blend
     TRY(base_alloc_zero(ctx, 1, sizeof *work, &work));
     TRY(base_alloc(ctx, n, sizeof *work->best, &work->best));
     TRY(base_alloc(ctx, n, MOST_PARTS * sizeof *work->p, &work->p));
+    TRY(base_alloc(ctx, n, sizeof *work->mixed, &work->mixed));
     *out = work;
     work = NULL;
 done:
@@ -34,6 +36,7 @@ void evidence_blend_free(psi_ctx *ctx, blend_work *work)
     if (!work) return;
     base_free(ctx, work->best);
     base_free(ctx, work->p);
+    base_free(ctx, work->mixed);
     base_free(ctx, work);
 }
 
@@ -56,29 +59,119 @@ void evidence_blend_prepare(blend_work *work, const evidence_groups *groups)
     }
 }
 
-// The groups that could explain most of the row.
-static size_t choose_parts(const evidence_groups *groups, const blend_row *row, size_t except,
-                           size_t part[MOST_PARTS])
+// A mixture of some groups' laws, and what it makes of a row.
+typedef struct mixture {
+    size_t parts, part[MOST_PARTS];
+    double weight[MOST_PARTS];
+    double drawn[MOST_PARTS]; // draws of all families in the group of a part
+    double log_likelihood;    // of the row's outcomes
+} mixture;
+
+// P(family f | group g), as often as it was drawn there.
+static double share_of_family(const evidence_groups *groups, size_t g, uint32_t f, double drawn)
 {
-    double score[MOST_PARTS];
-    size_t parts = 0;
+    return (groups->total[g * groups->rows->n_families + f] + 0.5) / drawn;
+}
+
+static double drawn_in(const evidence_groups *groups, size_t g)
+{
+    const size_t families = groups->rows->n_families;
+    double sum = 0.0;
+    for (size_t f = 0; f < families; f++) sum += groups->total[g * families + f] + 0.5;
+    return sum;
+}
+
+static void add_part(blend_work *work, const evidence_groups *groups, const blend_row *row,
+                     size_t g, mixture *mix)
+{
+    const size_t k = mix->parts++;
+    mix->part[k] = g;
+    mix->drawn[k] = drawn_in(groups, g);
+    for (size_t i = 0; i < row->n; i++) {
+        const uint32_t f = groups->rows->family[row->outcome[i]];
+        work->p[i * MOST_PARTS + k] =
+            probability(groups, g, row->outcome[i]) * share_of_family(groups, g, f, mix->drawn[k]);
+    }
+    for (size_t j = 0; j < k; j++) mix->weight[j] *= (double)k / (double)mix->parts;
+    mix->weight[k] = 1.0 / (double)mix->parts;
+}
+
+// Leaves out what explains less than half a draw.
+static void drop_parts(blend_work *work, const blend_row *row, double draws, mixture *mix)
+{
+    size_t kept = 0;
+    double total = 0.0;
+    for (size_t k = 0; k < mix->parts; k++) {
+        if (mix->weight[k] * draws < 0.5) continue;
+        total += mix->weight[k];
+        if (kept < k) {
+            for (size_t i = 0; i < row->n; i++) {
+                work->p[i * MOST_PARTS + kept] = work->p[i * MOST_PARTS + k];
+            }
+            mix->part[kept] = mix->part[k];
+            mix->weight[kept] = mix->weight[k];
+            mix->drawn[kept] = mix->drawn[k];
+        }
+        kept++;
+    }
+    mix->parts = kept;
+    for (size_t k = 0; k < kept; k++) mix->weight[k] /= total;
+}
+
+// The weights by expectation–maximisation. mixed[i] is P(family and outcome of entry i).
+static void fit_weights(blend_work *work, const evidence_groups *groups, const blend_row *row,
+                        mixture *mix)
+{
+    const evidence_rows *rows = groups->rows;
+    for (int step = 0; step < STEPS; step++) {
+        const double before = mix->log_likelihood;
+        double next[MOST_PARTS] = {0.0}, total = 0.0, of_family = 1.0;
+        uint32_t family = UINT32_MAX;
+        mix->log_likelihood = 0.0;
+        for (size_t i = 0; i < row->n; i++) {
+            const uint32_t f = rows->family[row->outcome[i]];
+            const double *p = work->p + i * MOST_PARTS;
+            double sum = 0.0;
+            for (size_t k = 0; f != family && k < mix->parts; k++) {
+                sum += mix->weight[k] * share_of_family(groups, mix->part[k], f, mix->drawn[k]);
+            }
+            if (f != family) of_family = sum;
+            family = f;
+            sum = 0.0;
+            for (size_t k = 0; k < mix->parts; k++) sum += mix->weight[k] * p[k];
+            for (size_t k = 0; k < mix->parts; k++) {
+                next[k] += (double)row->count[i] * mix->weight[k] * p[k] / sum;
+            }
+            work->mixed[i] = sum;
+            mix->log_likelihood += (double)row->count[i] * log(sum / of_family);
+        }
+        if (step > 0 && mix->log_likelihood - before < 1e-2) break;
+        for (size_t k = 0; k < mix->parts; k++) total += next[k];
+        for (size_t k = 0; k < mix->parts; k++) mix->weight[k] = next[k] / total;
+    }
+}
+
+// The group whose part would explain most of what the mixture does not: the slope of the
+// log-likelihood towards it, Σ count · (p/mixed − 1), is the largest. No mixture is better than
+// this one by more than that, since the log-likelihood is concave. n: none.
+static size_t steepest(const blend_work *work, const evidence_groups *groups, const blend_row *row,
+                       size_t except, const mixture *mix, double *slope)
+{
+    size_t best = groups->n;
+    *slope = 0.0;
     for (size_t g = 0; g < groups->n; g++) {
         if (groups->cells[g] == 0 || g == except) continue;
-        double shared = 0.0;
+        const double drawn = drawn_in(groups, g);
+        double sum = 0.0;
         for (size_t i = 0; i < row->n; i++) {
-            shared += (double)row->count[i] * probability(groups, g, row->outcome[i]);
+            const uint32_t o = row->outcome[i];
+            const double p = probability(groups, g, o) *
+                             share_of_family(groups, g, groups->rows->family[o], drawn);
+            sum += (double)row->count[i] * (mix->parts ? p / work->mixed[i] - 1.0 : p);
         }
-        size_t at = parts < MOST_PARTS ? parts++ : MOST_PARTS;
-        if (at == MOST_PARTS && shared <= score[MOST_PARTS - 1]) continue;
-        if (at == MOST_PARTS) at--;
-        for (; at > 0 && score[at - 1] < shared; at--) {
-            score[at] = score[at - 1];
-            part[at] = part[at - 1];
-        }
-        score[at] = shared;
-        part[at] = g;
+        if (sum > *slope) *slope = sum, best = g;
     }
-    return parts;
+    return best;
 }
 
 // How the means of rewards fit those of the mixture, which scatter as those of its parts do.
@@ -112,72 +205,24 @@ static double fit_means(const evidence_groups *groups, const blend_row *row, siz
 double evidence_blend(blend_work *work, const evidence_groups *groups, const blend_row *row,
                       size_t except, double limit)
 {
-    const evidence_rows *rows = groups->rows;
-    double bound = 0.0, draws = 0.0;
+    double bound = 0.0, draws = 0.0, slope;
     for (size_t i = 0; i < row->n; i++) {
         bound += (double)row->count[i] * log(work->best[row->outcome[i]]);
         draws += (double)row->count[i];
     }
-    if (rows->n_means == 0 && bound < limit) return -HUGE_VAL;
-
-    size_t part[MOST_PARTS];
-    const size_t parts = choose_parts(groups, row, except, part);
-    if (parts < 2) return -HUGE_VAL;
-    double weight[MOST_PARTS], next[MOST_PARTS], log_likelihood = 0.0;
-    for (size_t k = 0; k < parts; k++) weight[k] = 1.0 / (double)parts;
-
-    // the part of a draw: its group's share, how often this family was drawn in the group, and the
-    // law
-    double *p = work->p;
-    double drawn[MOST_PARTS];
-    for (size_t k = 0; k < parts; k++) {
-        drawn[k] = 0.0;
-        for (size_t f = 0; f < rows->n_families; f++) {
-            drawn[k] += groups->total[part[k] * rows->n_families + f] + 0.5;
-        }
+    if (groups->rows->n_means == 0 && bound < limit) return -HUGE_VAL;
+    const double naming = log((double)evidence_groups_live(groups));
+    mixture mix = {0};
+    while (mix.parts < MOST_PARTS) {
+        const size_t g = steepest(work, groups, row, except, &mix, &slope);
+        if (g == groups->n || (mix.parts > 1 && slope < naming)) break; // does not pay for its name
+        add_part(work, groups, row, g, &mix);
+        fit_weights(work, groups, row, &mix);
     }
-    for (size_t i = 0; i < row->n; i++) {
-        const uint32_t f = rows->family[row->outcome[i]];
-        for (size_t k = 0; k < parts; k++) {
-            p[i * MOST_PARTS + k] = probability(groups, part[k], row->outcome[i]) *
-                                    (groups->total[part[k] * rows->n_families + f] + 0.5) /
-                                    drawn[k];
-        }
-    }
-    for (int step = 0; step < STEPS; step++) {
-        const double before = log_likelihood;
-        double total = 0.0, of_family = 1.0;
-        uint32_t family = UINT32_MAX;
-        log_likelihood = 0.0;
-        memset(next, 0, sizeof next);
-        for (size_t i = 0; i < row->n; i++) {
-            const uint32_t f = rows->family[row->outcome[i]];
-            if (f != family) {
-                family = f;
-                of_family = 0.0;
-                for (size_t k = 0; k < parts; k++) {
-                    of_family += weight[k] * (groups->total[part[k] * rows->n_families + f] + 0.5) /
-                                 drawn[k];
-                }
-            }
-            double sum = 0.0;
-            for (size_t k = 0; k < parts; k++) sum += weight[k] * p[i * MOST_PARTS + k];
-            for (size_t k = 0; k < parts; k++) {
-                next[k] += (double)row->count[i] * weight[k] * p[i * MOST_PARTS + k] / sum;
-            }
-            log_likelihood += (double)row->count[i] * log(sum / of_family);
-        }
-        for (size_t k = 0; k < parts; k++) {
-            if (step > 3 && next[k] < 0.5) next[k] = 0.0; // less than half a draw: no part of it
-            total += next[k];
-        }
-        for (size_t k = 0; k < parts; k++) weight[k] = next[k] / total;
-        if (step > 4 && log_likelihood - before < 1e-3) break;
-    }
-    double used = 0.0;
-    for (size_t k = 0; k < parts; k++) used += weight[k] > 0.0;
-    if (used < 2.0) return -HUGE_VAL; // one law, not a mixture
-    log_likelihood += fit_means(groups, row, parts, part, weight);
-    return log_likelihood - used * log((double)evidence_groups_live(groups)) -
-           0.5 * (used - 1.0) * log1p(draws);
+    drop_parts(work, row, draws, &mix);
+    if (mix.parts < 2) return -HUGE_VAL; // one law, not a mixture
+    fit_weights(work, groups, row, &mix);
+    const double used = (double)mix.parts;
+    return mix.log_likelihood + fit_means(groups, row, mix.parts, mix.part, mix.weight) -
+           used * naming - 0.5 * (used - 1.0) * log1p(draws);
 }

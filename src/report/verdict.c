@@ -112,7 +112,8 @@ static void put_particular(report_text *html, const psi_doubt *doubt)
         report_put(html, ", too few to tell which of its observations lead there: collect more of "
                          "it.");
         break;
-    case PSI_DOUBT_GROWTH: break; // names none
+    case PSI_DOUBT_TAILS:
+    case PSI_DOUBT_GROWTH: break; // name none
     }
 }
 

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-const char *const TRANSFER_TASK_NAMES[TRANSFER_TASKS] = {"train", "swap-digits", "reversed-dial",
-                                                         "left-dial-broken"};
+const char *const STUDY_TRANSFER_TASK_NAMES[TRANSFER_TASKS] = {"train", "swap-digits",
+                                                               "reversed-dial", "left-dial-broken"};
 enum { TRAIN, CAP = 1000, EVALUATION = 10, FEW_SEEDS = 5 };
 
 static const struct {
@@ -30,7 +30,7 @@ static psi_status make_task(study *of, const transfer_study *transfer, size_t wh
     char digits[16], images[16];
     snprintf(digits, sizeof digits, "%zu", of->how->digits_per_dial);
     snprintf(images, sizeof images, "%s%s", transfer->digits, which == TRAIN ? "" : "-test");
-    TRY(psi_task_defaults(ctx, "combination-lock", TRANSFER_TASK_NAMES[which], task));
+    TRY(psi_task_defaults(ctx, "combination-lock", STUDY_TRANSFER_TASK_NAMES[which], task));
     if (of->how->digits_per_dial != 10) TRY(psi_task_set(ctx, task, "digits-per-dial", digits));
     TRY(psi_task_set(ctx, task, "digits", images));
     task->max_steps = CAP;
@@ -177,7 +177,7 @@ done:
 static psi_status folder_of(study *of, size_t task, size_t agent, uint64_t seed, char **out)
 {
     char name[128];
-    snprintf(name, sizeof name, "runs/%s/%s/seed-%llu", TRANSFER_TASK_NAMES[task],
+    snprintf(name, sizeof name, "runs/%s/%s/seed-%llu", STUDY_TRANSFER_TASK_NAMES[task],
              psi_agent_kind_name((psi_agent_kind)agent), (unsigned long long)seed);
     return study_path(of, name, out);
 }
@@ -346,8 +346,8 @@ psi_status study_transfer(study *of)
     TRY(run_trials(ctx, &transfer, TRAIN, TRAIN));
     TRY(hand_over_networks(ctx, &transfer, files));
     TRY(run_trials(ctx, &transfer, TRAIN + 1, TRANSFER_TASKS - 1));
-    TRY(transfer_report(of, &transfer));
-    TRY(transfer_figures(of, &transfer));
+    TRY(study_transfer_report(of, &transfer));
+    TRY(study_transfer_figures(of, &transfer));
     TRY(write_manifest(of, &transfer, run, base_seconds() - started));
 done:
     psi_trials_free(ctx, transfer.trials, n);

@@ -4,8 +4,8 @@
 
 #include "study/study.h"
 
-enum { TRANSFER_TASKS = 4, TRANSFER_AGENTS = PSI_AGENT_KINDS }; // the training task comes first
-extern const char *const TRANSFER_TASK_NAMES[TRANSFER_TASKS];   // presets of the lock
+enum { TRANSFER_TASKS = 4, TRANSFER_AGENTS = PSI_AGENT_KINDS };     // the training task comes first
+extern const char *const STUDY_TRANSFER_TASK_NAMES[TRANSFER_TASKS]; // presets of the lock
 
 typedef struct transfer_study {
     const char *digits;         // "mnist" or "drawn"
@@ -29,21 +29,21 @@ static inline bool transfer_took_part(const transfer_study *transfer, size_t tas
 
 // The interquartile mean of an agent's scores in tasks first … last, as shares of the optimum where
 // asked; and how probably a run of x beats one of y there.
-psi_status transfer_iqm(psi_ctx *ctx, const transfer_study *transfer, size_t agent, size_t first,
-                        size_t last, bool share, psi_interval *out);
-psi_status transfer_improvement(psi_ctx *ctx, const transfer_study *transfer, size_t x, size_t y,
-                                size_t first, size_t last, psi_interval *out);
+psi_status study_transfer_iqm(psi_ctx *ctx, const transfer_study *transfer, size_t agent,
+                              size_t first, size_t last, bool share, psi_interval *out);
+psi_status study_transfer_improvement(psi_ctx *ctx, const transfer_study *transfer, size_t x,
+                                      size_t y, size_t first, size_t last, psi_interval *out);
 
 // All of these, and performance profiles, into a JSON object; the claims into the results, too.
-psi_status transfer_iqms(psi_ctx *ctx, const transfer_study *transfer, json_t *into);
-psi_status transfer_profiles(psi_ctx *ctx, const transfer_study *transfer, json_t *into);
-psi_status transfer_claims(study *of, const transfer_study *transfer, json_t *into);
+psi_status study_transfer_iqms(psi_ctx *ctx, const transfer_study *transfer, json_t *into);
+psi_status study_transfer_profiles(psi_ctx *ctx, const transfer_study *transfer, json_t *into);
+psi_status study_transfer_claims(study *of, const transfer_study *transfer, json_t *into);
 
 // Scores and statistics into scores.json and curves.csv, the paper's claims into the results, too;
 // and a table to read.
-psi_status transfer_report(study *of, const transfer_study *transfer);
+psi_status study_transfer_report(study *of, const transfer_study *transfer);
 
 // Bars of all scores, and a figure of learning curves for every test task.
-psi_status transfer_figures(study *of, const transfer_study *transfer);
+psi_status study_transfer_figures(study *of, const transfer_study *transfer);
 
 #endif

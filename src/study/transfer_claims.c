@@ -28,11 +28,11 @@ static psi_status claim_order(study *of, const transfer_study *transfer, size_t 
     psi_status status = PSI_OK;
     psi_interval found, of_x, of_y;
     char claim[128], ours[192];
-    TRY(transfer_improvement(of->ctx, transfer, x, y, task, task, &found));
-    TRY(transfer_iqm(of->ctx, transfer, x, task, task, false, &of_x));
-    TRY(transfer_iqm(of->ctx, transfer, y, task, task, false, &of_y));
+    TRY(study_transfer_improvement(of->ctx, transfer, x, y, task, task, &found));
+    TRY(study_transfer_iqm(of->ctx, transfer, x, task, task, false, &of_x));
+    TRY(study_transfer_iqm(of->ctx, transfer, y, task, task, false, &of_y));
     snprintf(claim, sizeof claim, "%s beats %s in %s", psi_agent_kind_name((psi_agent_kind)x),
-             psi_agent_kind_name((psi_agent_kind)y), TRANSFER_TASK_NAMES[task]);
+             psi_agent_kind_name((psi_agent_kind)y), STUDY_TRANSFER_TASK_NAMES[task]);
     snprintf(ours, sizeof ours, "probability %.2f [%.2f, %.2f], %zu seeds; %.4f and %.4f a step",
              found.estimate, found.low, found.high, transfer->seeds, of_x.estimate, of_y.estimate);
     TRY(add_claim(of, claims, claim, paper, found.low > 0.5, ours, study_interval_json(&found)));
@@ -113,7 +113,7 @@ static psi_status claim_gain(study *of, const transfer_study *transfer, json_t *
     lead.estimate = lead_of(ratio);
     TRY(resample_leads(of->ctx, transfer, room, &lead, &share));
     for (size_t task = 1; task < TRANSFER_TASKS; task++) {
-        json_object_set_new(ratios, TRANSFER_TASK_NAMES[task], base_json_real(ratio[task]));
+        json_object_set_new(ratios, STUDY_TRANSFER_TASK_NAMES[task], base_json_real(ratio[task]));
     }
     snprintf(ours, sizeof ours,
              "%.2f times dqn's there, %.2f in swap-digits, %.2f in reversed-dial; %.2f [%.2f, "
@@ -132,7 +132,7 @@ done:
     return status;
 }
 
-psi_status transfer_claims(study *of, const transfer_study *transfer, json_t *into)
+psi_status study_transfer_claims(study *of, const transfer_study *transfer, json_t *into)
 {
     static const struct {
         psi_agent_kind x, y;

@@ -37,7 +37,8 @@ static psi_status draw_scores(study *of, const transfer_study *transfer)
     }
     const psi_figure at = {of->folder, "scores", NULL, "reward per step"};
     TRY(psi_figure_scores(ctx, &at, TRANSFER_TASKS, TRANSFER_AGENTS, seeds, values,
-                          TRANSFER_TASK_NAMES, agents, &(psi_figure_line){"optimum", optimum}));
+                          STUDY_TRANSFER_TASK_NAMES, agents,
+                          &(psi_figure_line){"optimum", optimum}));
     TRY(study_wide_figure(of, "scores", "Bars of reward per step for every task and agent",
                           "Reward per step over all episodes, exploration included (6c): means, "
                           "with every seed as a dot. The dashed lines are what the best policy "
@@ -102,23 +103,23 @@ static psi_status draw_curves(study *of, const transfer_study *transfer, size_t 
         names[i] = psi_agent_kind_name(LEARNERS[i]);
         TRY(curve_of(of, transfer, task, LEARNERS[i], mean + i * n, low + i * n, high + i * n));
     }
-    snprintf(name, sizeof name, "curves-%s", TRANSFER_TASK_NAMES[task]);
+    snprintf(name, sizeof name, "curves-%s", STUDY_TRANSFER_TASK_NAMES[task]);
     const psi_figure at = {of->folder, name, "episode", "reward per step"};
     const psi_figure_line optimum = {"optimum", &transfer->optimum[task].reward_per_step};
     TRY(psi_figure_curves(ctx, &at, N_LEARNERS, n, x, mean, low, high, names, &optimum));
     snprintf(alt, sizeof alt, "Learning curves of %d agents in %s", N_LEARNERS,
-             TRANSFER_TASK_NAMES[task]);
+             STUDY_TRANSFER_TASK_NAMES[task]);
     snprintf(caption, sizeof caption,
              "Learning %s: reward per step of the last %d episodes, interquartile mean over %zu "
              "seeds with its 95 %% bootstrap interval.",
-             TRANSFER_TASK_NAMES[task], WINDOW, transfer->seeds);
+             STUDY_TRANSFER_TASK_NAMES[task], WINDOW, transfer->seeds);
     TRY(study_figure(of, name, alt, caption));
 done:
     base_free(ctx, rows);
     return status;
 }
 
-psi_status transfer_figures(study *of, const transfer_study *transfer)
+psi_status study_transfer_figures(study *of, const transfer_study *transfer)
 {
     psi_status status = PSI_OK;
     TRY(draw_scores(of, transfer));

@@ -67,7 +67,7 @@ static json_t *figures(const transfer_study *transfer, figure_of *of)
             }
             json_object_set_new(of_task, psi_agent_kind_name((psi_agent_kind)agent), list);
         }
-        json_object_set_new(all, TRANSFER_TASK_NAMES[task], of_task);
+        json_object_set_new(all, STUDY_TRANSFER_TASK_NAMES[task], of_task);
     }
     return all;
 }
@@ -81,7 +81,8 @@ static psi_status print_table(study *of, const transfer_study *transfer)
     char line[256];
     int at = snprintf(line, sizeof line, "%-18s", "reward per step");
     for (size_t task = 0; task < TRANSFER_TASKS; task++) {
-        at += snprintf(line + at, sizeof line - (size_t)at, " %26s", TRANSFER_TASK_NAMES[task]);
+        at +=
+            snprintf(line + at, sizeof line - (size_t)at, " %26s", STUDY_TRANSFER_TASK_NAMES[task]);
     }
     study_prints(of, "%s, %zu seeds, %zu episodes, %s\n%s", study_scale_name(of), transfer->seeds,
                  transfer->episodes, psi_net_kind_name(transfer->net), line);
@@ -91,7 +92,7 @@ static psi_status print_table(study *of, const transfer_study *transfer)
             char cell[64] = "";
             if (transfer_took_part(transfer, task, agent)) {
                 psi_interval found;
-                TRY(transfer_iqm(ctx, transfer, agent, task, task, false, &found));
+                TRY(study_transfer_iqm(ctx, transfer, agent, task, task, false, &found));
                 snprintf(cell, sizeof cell, "%.4f [%.4f, %.4f]", found.estimate, found.low,
                          found.high);
             }
@@ -143,7 +144,7 @@ static json_t *optima(const transfer_study *transfer)
 {
     json_t *all = json_object();
     for (size_t task = 0; task < TRANSFER_TASKS; task++) {
-        json_object_set_new(all, TRANSFER_TASK_NAMES[task],
+        json_object_set_new(all, STUDY_TRANSFER_TASK_NAMES[task],
                             json_real(transfer->optimum[task].reward_per_step));
     }
     return all;
@@ -171,7 +172,7 @@ done:
     return status;
 }
 
-psi_status transfer_report(study *of, const transfer_study *transfer)
+psi_status study_transfer_report(study *of, const transfer_study *transfer)
 {
     psi_status status = PSI_OK;
     char *curves = NULL;
@@ -179,9 +180,9 @@ psi_status transfer_report(study *of, const transfer_study *transfer)
     TRY(study_path(of, "curves.csv", &curves));
     TRY(write_curves(of->ctx, transfer, curves));
     TRY(print_table(of, transfer));
-    TRY(transfer_iqms(of->ctx, transfer, statistics));
-    TRY(transfer_profiles(of->ctx, transfer, statistics));
-    TRY(transfer_claims(of, transfer, statistics));
+    TRY(study_transfer_iqms(of->ctx, transfer, statistics));
+    TRY(study_transfer_profiles(of->ctx, transfer, statistics));
+    TRY(study_transfer_claims(of, transfer, statistics));
     TRY(write_scores(of, transfer, statistics));
     TRY(study_set(of, "optimum", optima(transfer)));
     TRY(study_set(of, "iqm", json_incref(json_object_get(statistics, "iqm"))));

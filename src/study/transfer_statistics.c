@@ -20,8 +20,8 @@ done:
     return status;
 }
 
-psi_status transfer_iqm(psi_ctx *ctx, const transfer_study *transfer, size_t agent, size_t first,
-                        size_t last, bool share, psi_interval *out)
+psi_status study_transfer_iqm(psi_ctx *ctx, const transfer_study *transfer, size_t agent,
+                              size_t first, size_t last, bool share, psi_interval *out)
 {
     psi_status status = PSI_OK;
     double *scores = NULL;
@@ -34,8 +34,8 @@ done:
 }
 
 // How probably a run of x beats one of y, in tasks first … last.
-psi_status transfer_improvement(psi_ctx *ctx, const transfer_study *transfer, size_t x, size_t y,
-                                size_t first, size_t last, psi_interval *out)
+psi_status study_transfer_improvement(psi_ctx *ctx, const transfer_study *transfer, size_t x,
+                                      size_t y, size_t first, size_t last, psi_interval *out)
 {
     psi_status status = PSI_OK;
     double *of_x = NULL, *of_y = NULL;
@@ -51,7 +51,7 @@ done:
     return status;
 }
 
-psi_status transfer_iqms(psi_ctx *ctx, const transfer_study *transfer, json_t *into)
+psi_status study_transfer_iqms(psi_ctx *ctx, const transfer_study *transfer, json_t *into)
 {
     psi_status status = PSI_OK;
     json_t *by_task = json_object(), *together = json_object();
@@ -60,16 +60,16 @@ psi_status transfer_iqms(psi_ctx *ctx, const transfer_study *transfer, json_t *i
     json_object_set_new(into, "iqm_of_test_tasks_as_share_of_optimum", together);
     for (size_t task = 0; task < TRANSFER_TASKS; task++) {
         json_t *of_task = json_object();
-        json_object_set_new(by_task, TRANSFER_TASK_NAMES[task], of_task);
+        json_object_set_new(by_task, STUDY_TRANSFER_TASK_NAMES[task], of_task);
         for (size_t agent = 0; agent < TRANSFER_AGENTS; agent++) {
             if (!transfer_took_part(transfer, task, agent)) continue;
-            TRY(transfer_iqm(ctx, transfer, agent, task, task, false, &found));
+            TRY(study_transfer_iqm(ctx, transfer, agent, task, task, false, &found));
             json_object_set_new(of_task, psi_agent_kind_name((psi_agent_kind)agent),
                                 study_interval_json(&found));
         }
     }
     for (size_t agent = 0; agent < TRANSFER_AGENTS; agent++) {
-        TRY(transfer_iqm(ctx, transfer, agent, 1, TRANSFER_TASKS - 1, true, &found));
+        TRY(study_transfer_iqm(ctx, transfer, agent, 1, TRANSFER_TASKS - 1, true, &found));
         json_object_set_new(together, psi_agent_kind_name((psi_agent_kind)agent),
                             study_interval_json(&found));
     }
@@ -77,7 +77,7 @@ done:
     return status;
 }
 
-psi_status transfer_profiles(psi_ctx *ctx, const transfer_study *transfer, json_t *into)
+psi_status study_transfer_profiles(psi_ctx *ctx, const transfer_study *transfer, json_t *into)
 {
     psi_status status = PSI_OK;
     double thresholds[THRESHOLDS], *scores = NULL;

@@ -1,9 +1,9 @@
 #include "support/truth.h"
 
 #include "base/context.h"
-#include "cluster/approximator.h"
-#include "cluster/known.h"
-#include "cluster/run.h"
+#include "learn/approximator.h"
+#include "run/known.h"
+#include "run/run.h"
 
 #include <math.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static psi_status make_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *
                      .n_latent = count_states(data),
                      .has_terminal = true,
                      .representation = net,
-                     .approximator = cluster_kind_of(psi_net_spec_of(net)->kind),
+                     .approximator = learn_kind_of(psi_net_spec_of(net)->kind),
                      .verdict = PSI_VERDICT_NOT_ASKED,
                      .gamma = 0.5,
                      .epsilon_reward = 0.5,
@@ -124,7 +124,7 @@ static psi_status make_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *
     memcpy(run->labels, data->latent_states, data->n_observations * sizeof *run->labels);
     TRY(latent_model(ctx, data, &paths, &run->model));
     TRY(psi_certify(ctx, run->model, 0.5, &paths, 0.5, 0.5, &run->certificate));
-    TRY(cluster_known_find(ctx, data, run, &run->known));
+    TRY(run_known_find(ctx, data, run, &run->known));
     *out = run;
     run = NULL;
 done:
@@ -142,14 +142,14 @@ psi_status test_truth_run(psi_ctx *ctx, const psi_trajectories *data, psi_net *n
     char *trunk = NULL;
     TRY(make_run(ctx, data, net, &run));
     TRY(psi_run_folder_open(ctx, folder, PSI_FOLDER_REPLACE, &to));
-    TRY(cluster_folder_begin(to));
+    TRY(run_folder_begin(to));
     // a clustering keeps its trunk there while it works; here it is the network itself
-    TRY(cluster_folder_result(to, "trunk.safetensors", &trunk));
+    TRY(run_folder_result(to, "trunk.safetensors", &trunk));
     TRY(psi_net_save(ctx, run->representation, trunk));
-    TRY(cluster_run_save(to, run));
+    TRY(run_save(to, run));
 done:
     base_free(ctx, trunk);
-    cluster_folder_suspend(to);
+    run_folder_suspend(to);
     psi_run_free(ctx, run);
     return status;
 }

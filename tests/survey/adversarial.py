@@ -55,10 +55,14 @@ def as_shown(task, observed, walks):
 
 
 def restricted(task, states):
-    """Only these states can be reached: the others are nowhere."""
-    start = np.zeros(len(task.ends))
+    """Only these states can be reached: what leads to others, and never did, leads nowhere else."""
+    start, present = np.zeros(len(task.ends)), np.zeros(len(task.ends), bool)
+    present[states] = True
     start[states] = 1 / len(states)
-    return latent.Task(task.move, task.reward, start, task.policy, task.ends)
+    move = task.move * present
+    total = move.sum(2, keepdims=True)
+    move = np.divide(move, total, out=np.zeros_like(move), where=total > 0)
+    return latent.Task(move, task.reward, start, task.policy, task.ends)
 
 
 def truth_of(trap, walks):

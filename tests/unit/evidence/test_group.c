@@ -166,6 +166,45 @@ static void a_mixture_is_no_state(void **state)
     psi_ctx_free(ctx);
 }
 
+// Thirty laws, a cell each, most of which have much in common; and a large cell of the first with a
+// few draws of two others, which have less in common with it than the rest.
+static void traces_of_others_make_no_state(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    enum { LAWS = 30, LEAVES = 32, NODES = 2 * LEAVES - 1, VISITS = 200, MANY = 2000, SECOND = 2 };
+    static const uint32_t FAMILY[] = {0, SECOND, SECOND + LAWS};
+    int32_t left[NODES], right[NODES];
+    uint32_t *node = malloc(2 * LEAVES * MANY * sizeof *node),
+             *outcome = malloc(2 * LEAVES * MANY * sizeof *outcome);
+    size_t n = 0;
+    base_random random = base_random_stream(5, 0x67726f75, 2);
+    for (int32_t v = 0; v < NODES; v++) {
+        left[v] = v < LEAVES - 1 ? 2 * v + 1 : -1;
+        right[v] = v < LEAVES - 1 ? 2 * v + 2 : -1;
+    }
+    for (uint32_t leaf = 0; leaf < LEAVES; leaf++) {
+        for (size_t i = 0; i < (leaf == LEAVES - 1 ? MANY : VISITS); i++) {
+            const uint32_t trace = i < 20 ? 7 : i < 30 ? 9 : 0;
+            const uint32_t law = leaf < LAWS ? leaf : leaf == LAWS ? 0 : trace;
+            node[n] = node[n + 1] = LEAVES - 1 + leaf;
+            outcome[n++] = base_random_uniform(&random) >= (law == 7 || law == 9 ? 0.3 : 0.95);
+            outcome[n++] = SECOND + law;
+        }
+    }
+    const psi_forest forest = {NODES, left, right, true, 0.0};
+    const psi_draws draws = {
+        .n = n, .node = node, .outcome = outcome, .n_families = 2, .family = FAMILY};
+    psi_grouping *found;
+    assert_ok(ctx, psi_group(ctx, &forest, &draws, 100, &found));
+    assert_int_equal(found->n_groups, LAWS);
+    assert_int_equal(found->group[NODES - 1], -1);
+    psi_grouping_free(ctx, found);
+    free(outcome);
+    free(node);
+    psi_ctx_free(ctx);
+}
+
 // Rows of two units over four outcomes among 400 that others have: the same four, with other
 // shares.
 static void other_shares_of_the_same_outcomes_are_two_laws(void **state)
@@ -303,6 +342,7 @@ int main(void)
         cmocka_unit_test(the_answer_becomes_the_truth),
         cmocka_unit_test(names_of_units_and_outcomes_do_not_matter),
         cmocka_unit_test(a_mixture_is_no_state),
+        cmocka_unit_test(traces_of_others_make_no_state),
         cmocka_unit_test(other_shares_of_the_same_outcomes_are_two_laws),
         cmocka_unit_test(many_units_of_one_law_are_one_state),
         cmocka_unit_test(what_does_not_fit_is_found),

@@ -37,10 +37,10 @@ static void means_are_those_of_the_middle_half(void **state)
     psi_trial trials[N];
     const transfer_study transfer = made_up(trials);
     psi_interval found;
-    assert_ok(ctx, transfer_iqm(ctx, &transfer, 1, 0, 0, false, &found));
+    assert_ok(ctx, study_transfer_iqm(ctx, &transfer, 1, 0, 0, false, &found));
     assert_true(fabs(found.estimate - (0.2 + 0.0035)) < 1e-12); // seeds 2 … 5 of 8
     assert_true(found.low <= found.estimate && found.estimate <= found.high);
-    assert_ok(ctx, transfer_iqm(ctx, &transfer, 1, 1, 3, true, &found));
+    assert_ok(ctx, study_transfer_iqm(ctx, &transfer, 1, 1, 3, true, &found));
     assert_true(found.estimate > 0.1 && found.estimate < 0.12); // half of it: a share of 2
     psi_ctx_free(ctx);
 }
@@ -52,11 +52,11 @@ static void who_always_wins_wins_with_certainty(void **state)
     psi_trial trials[N];
     const transfer_study transfer = made_up(trials);
     psi_interval found;
-    assert_ok(ctx, transfer_improvement(ctx, &transfer, 3, 0, 1, 3, &found));
+    assert_ok(ctx, study_transfer_improvement(ctx, &transfer, 3, 0, 1, 3, &found));
     assert_true(found.estimate == 1.0 && found.low == 1.0);
-    assert_ok(ctx, transfer_improvement(ctx, &transfer, 0, 3, 1, 3, &found));
+    assert_ok(ctx, study_transfer_improvement(ctx, &transfer, 0, 3, 1, 3, &found));
     assert_true(found.estimate == 0.0 && found.high == 0.0);
-    assert_ok(ctx, transfer_improvement(ctx, &transfer, 2, 2, 1, 1, &found));
+    assert_ok(ctx, study_transfer_improvement(ctx, &transfer, 2, 2, 1, 1, &found));
     assert_true(fabs(found.estimate - 0.5) < 1e-12);
     psi_ctx_free(ctx);
 }
@@ -71,9 +71,9 @@ static void claims_follow_from_the_scores(void **state)
     study of = {.ctx = ctx, .how = &options, .results = json_pack("{s:[]}", "claims")};
     json_t *statistics = json_object(), *claim;
     size_t i, orders = 0;
-    assert_ok(ctx, transfer_iqms(ctx, &transfer, statistics));
-    assert_ok(ctx, transfer_profiles(ctx, &transfer, statistics));
-    assert_ok(ctx, transfer_claims(&of, &transfer, statistics));
+    assert_ok(ctx, study_transfer_iqms(ctx, &transfer, statistics));
+    assert_ok(ctx, study_transfer_profiles(ctx, &transfer, statistics));
+    assert_ok(ctx, study_transfer_claims(&of, &transfer, statistics));
     assert_null(json_object_get(json_object_get(json_object_get(statistics, "iqm"), "train"),
                                 "pretrained"));
     // agents with a higher number earn more: reward-predictive beats dqn and pretrained everywhere

@@ -1,9 +1,0 @@
-#ifndef PSI_CLUSTER_OPTIONS_H
-#define PSI_CLUSTER_OPTIONS_H
-
-#include <psifold/cluster.h>
-
-// PSI_EUSAGE, naming the option, unless they make sense together.
-psi_status cluster_options_check(psi_ctx *ctx, const psi_cluster_options *options);
-
-#endif

@@ -1,0 +1,214 @@
+#include "problem/outcome_rewards.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CLASSES = 4096 };
+
+// Only the mean of a reward counts. In a table its values are classes where that makes no
+// difference: there are two, or observation and action determine it. Cells of looks mix latent
+// states, and single values tell more of these than means do: there they are classes if two draws
+// agree at least so often, until classes are seen to part what means do not. Noise hardly ever
+// repeats; a reward that is one of four with equal odds repeats that often.
+static const double REPEATS_IN_CELLS = 0.25;
+
+// Draws that the variance of the wider surroundings counts for, beside a cell's own.
+static const double PRIOR_DRAWS = 8.0;
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Distinct values, ascending; no more than MOST_CLASSES + 1 of them are looked for.
+static psi_status distinct_values(psi_ctx *ctx, const psi_trajectories *data, double **out,
+                                  size_t *n)
+{
+    psi_status status = PSI_OK;
+    double *value = NULL;
+    TRY(base_alloc(ctx, data->n_transitions, sizeof *value, &value));
+    memcpy(value, data->rewards, data->n_transitions * sizeof *value);
+    qsort(value, data->n_transitions, sizeof *value, ascending);
+    *n = 0;
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        if (*n == 0 || value[t] != value[*n - 1]) value[(*n)++] = value[t];
+    }
+    *out = value;
+done:
+    return status;
+}
+
+static int32_t class_of(const double *value, size_t n, double reward)
+{
+    size_t low = 0;
+    for (size_t high = n; low + 1 < high;) {
+        const size_t middle = (low + high) / 2;
+        if (value[middle] <= reward) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return (int32_t)low;
+}
+
+typedef struct keyed {
+    uint64_t key; // (leaf, action)
+    double reward;
+} keyed;
+
+static int by_key(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return (x->reward > y->reward) - (x->reward < y->reward);
+}
+
+// How often two rewards of the same look and action are the same number.
+static psi_status share_of_repeats(psi_ctx *ctx, const cluster_problem *problem,
+                                   const problem_looks *looks, double *share)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    double pairs = 0.0, equal = 0.0;
+    keyed *sorted = NULL;
+    TRY(base_alloc(ctx, data->n_transitions, sizeof *sorted, &sorted));
+    size_t n = 0;
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const int32_t leaf = looks->leaf[problem->row[t]];
+        if (leaf < 0) continue;
+        sorted[n++] = (keyed){(uint64_t)leaf * data->n_actions + (uint64_t)data->actions[t],
+                              data->rewards[t]};
+    }
+    qsort(sorted, n, sizeof *sorted, by_key);
+    for (size_t i = 0; i < n;) {
+        size_t j = i;
+        for (; j < n && sorted[j].key == sorted[i].key; j++) {
+        }
+        const double m = (double)(j - i);
+        for (size_t k = i; k < j;) {
+            size_t l = k;
+            for (; l < j && sorted[l].reward == sorted[k].reward; l++) {
+            }
+            const double same = (double)(l - k);
+            if (m > 1.0) equal += same * (same - 1.0) / (m - 1.0); // every draw weighs the same
+            k = l;
+        }
+        if (m > 1.0) pairs += m;
+        i = j;
+    }
+    *share = pairs > 0.0 ? equal / pairs : 1.0;
+done:
+    base_free(ctx, sorted);
+    return status;
+}
+
+// What is known of the mean reward of every leaf and action: its variance is that of its own draws,
+// held near that of the branch it is on.
+psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
+                                const problem_looks *looks, outcome_rewards *out)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    const size_t nodes = looks->forest.n_nodes, actions = data->n_actions;
+    double *n = NULL, *sum = NULL, *square = NULL, *variance = NULL, *within = NULL;
+    *out = (outcome_rewards){0};
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        out->mean += data->rewards[t] / (double)data->n_transitions;
+    }
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const double away = data->rewards[t] - out->mean;
+        out->variance += away * away / (double)data->n_transitions;
+    }
+    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *n, &n));
+    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *sum, &sum));
+    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *square, &square));
+    TRY(base_alloc(ctx, nodes * actions, sizeof *variance, &variance));
+    TRY(base_alloc_zero(ctx, 2 * actions, sizeof *within, &within));
+    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->precision, &out->precision));
+    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->weighted, &out->weighted));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const int32_t leaf = looks->leaf[problem->row[t]];
+        if (leaf < 0) continue;
+        const size_t at = (size_t)leaf * actions + (size_t)data->actions[t];
+        const double away = data->rewards[t] - out->mean;
+        n[at]++;
+        sum[at] += away;
+        square[at] += away * away;
+    }
+    for (size_t at = 0; at < nodes * actions; at++) { // pooled over the leaves of an action
+        if (n[at] < 2.0) continue;
+        within[at % actions] += square[at] - sum[at] * sum[at] / n[at];
+        within[actions + at % actions] += n[at] - 1.0;
+    }
+    for (size_t v = nodes; v-- > 1;) {
+        for (size_t a = 0; looks->parent[v] >= 0 && a < actions; a++) {
+            const size_t up = (size_t)looks->parent[v] * actions + a, at = v * actions + a;
+            n[up] += n[at];
+            sum[up] += sum[at];
+            square[up] += square[at];
+        }
+    }
+    for (size_t v = 0; v < nodes; v++) {
+        for (size_t a = 0; a < actions; a++) {
+            const size_t at = v * actions + a;
+            const double pooled =
+                within[actions + a] > 0.0 ? within[a] / within[actions + a] : out->variance;
+            const double around =
+                looks->parent[v] < 0 ? pooled : variance[(size_t)looks->parent[v] * actions + a];
+            const double scatter = n[at] > 0.0 ? square[at] - sum[at] * sum[at] / n[at] : 0.0;
+            variance[at] = fmax(1e-12 * out->variance, (fmax(scatter, 0.0) + PRIOR_DRAWS * around) /
+                                                           (fmax(n[at] - 1.0, 0.0) + PRIOR_DRAWS));
+            if (looks->left[v] >= 0 || n[at] == 0.0) continue;
+            out->precision[at] = n[at] / variance[at];
+            out->weighted[at] = sum[at] / variance[at];
+        }
+    }
+done:
+    base_free(ctx, within);
+    base_free(ctx, variance);
+    base_free(ctx, square);
+    base_free(ctx, sum);
+    base_free(ctx, n);
+    if (status != PSI_OK) problem_outcome_rewards_free(ctx, out);
+    return status;
+}
+
+psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
+                                   const problem_looks *looks, outcome_rewards *out)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    double *value = NULL, repeats = 1.0;
+    size_t n;
+    *out = (outcome_rewards){0};
+    TRY(distinct_values(ctx, data, &value, &n));
+    if (n > 2) TRY(share_of_repeats(ctx, problem, looks, &repeats));
+    const double determined = looks->forest.looks ? REPEATS_IN_CELLS : 1.0;
+    if (n > MOST_CLASSES || repeats < determined) {
+        TRY(problem_mean_rewards(ctx, problem, looks, out));
+        goto done;
+    }
+    out->n = n;
+    TRY(base_alloc(ctx, data->n_transitions, sizeof *out->of, &out->of));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        out->of[t] = class_of(value, n, data->rewards[t]);
+    }
+done:
+    base_free(ctx, value);
+    if (status != PSI_OK) problem_outcome_rewards_free(ctx, out);
+    return status;
+}
+
+void problem_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards)
+{
+    base_free(ctx, rewards->of);
+    base_free(ctx, rewards->precision);
+    base_free(ctx, rewards->weighted);
+    *rewards = (outcome_rewards){0};
+}

@@ -1,0 +1,552 @@
+#include "refine/by_evidence.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "base/disjoint.h"
+#include "base/progress.h"
+#include "refine/successor.h"
+
+#include <xxhash.h>
+
+#include <math.h>
+#include <string.h>
+
+// An observation that fits two groups nearly as well is in neither, for those that lead to it: nine
+// to one is the least odds that speak.
+static const double CLEAR = 2.1972245773362196; // log 9
+enum { MOST_TURNS = 6 };                        // of smoothing and grouping
+enum { MOST_IDLE = 12, MOST_UNCLEAR = 4 };      // refinements that find no more latent states
+
+// Share of the observations that may change their label where nothing changes: as many as may be
+// misplaced in an exact partition.
+static const double SETTLED = 1e-4;
+
+// log-likelihood of a label that no look nearby has.
+static const float UNLIKE = -9.2f; // one in 10,000; with one in 10⁹ looks are never overruled
+
+typedef struct refining {
+    psi_ctx *ctx;
+    const cluster_problem *problem;
+    const problem_looks *looks;
+    const outcome_rewards *rewards;
+    const by_evidence_options *options;
+    by_evidence *found;
+    double caution, clear; // nats that latent states have to be apart, and to be clearly so
+    int32_t *known;        // (n_rows) labels as far as those that lead to them may rely on them
+    uint32_t *node;        // (2 · transitions) what followed, as psi_draws has it
+    uint32_t *outcome;
+    uint32_t *first;  // (2 · actions + 1)
+    uint32_t *number; // (2 · actions · …) outcomes that occur, numbered
+    size_t room;      // of number
+    uint64_t *seen;   // (n_steps) a digest of every refinement
+} refining;
+
+double refine_safe_nats(double n)
+{
+    return log(fmax(n, 1.0) / REFINE_ALLOWED);
+}
+
+// ---- what followed ------------------------------------------------------------------------------
+
+// Two families for each action: the next latent state, as far as it is known, and the reward.
+static psi_status draw(refining *run, psi_draws *out)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = run->problem->data;
+    const outcome_rewards *rewards = run->rewards;
+    const size_t actions = data->n_actions, k = run->found->n_latent;
+    const size_t wide = base_max(k, rewards->n); // outcomes of a family, before they are numbered
+    size_t n = 0, cells;
+    if (!base_mul(2 * actions, wide, &cells) || cells > UINT32_MAX / 2) {
+        return FAIL(run->ctx, PSI_ELIMIT, "%zu actions with %zu latent states are too many",
+                    actions, k);
+    }
+    if (cells > run->room) {
+        TRY(base_resize(run->ctx, cells, sizeof *run->number, &run->number));
+        run->room = cells;
+    }
+    memset(run->number, 0, cells * sizeof *run->number);
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const uint64_t row = run->problem->row[t];
+        const size_t family = 2 * (size_t)data->actions[t];
+        const int32_t next = run->known[row + 1];
+        if (run->looks->leaf[row] < 0) continue;
+        if (next >= 0) {
+            run->node[n] = (uint32_t)run->looks->leaf[row];
+            run->outcome[n] = (uint32_t)(family * wide + (size_t)next);
+            run->number[run->outcome[n++]] = 1;
+        }
+        if (rewards->n > 1) {
+            run->node[n] = (uint32_t)run->looks->leaf[row];
+            run->outcome[n] = (uint32_t)((family + 1) * wide + (size_t)rewards->of[t]);
+            run->number[run->outcome[n++]] = 1;
+        }
+    }
+    uint32_t used = 0;
+    for (size_t i = 0; i < cells; i++) {
+        if (i % wide == 0) run->first[i / wide] = used;
+        const uint32_t occurs = run->number[i];
+        run->number[i] = used;
+        used += occurs;
+    }
+    run->first[2 * actions] = used;
+    for (size_t i = 0; i < n; i++) run->outcome[i] = run->number[run->outcome[i]];
+    *out = (psi_draws){.n = n,
+                       .node = run->node,
+                       .outcome = run->outcome,
+                       .n_families = 2 * actions,
+                       .family = run->first,
+                       .n_means = rewards->n == 0 ? actions : 0,
+                       .precision = rewards->precision,
+                       .weighted = rewards->weighted,
+                       .mean_variance = rewards->variance,
+                       .caution = run->caution,
+                       .clear = run->clear};
+done:
+    return status;
+}
+
+// ---- one refinement -----------------------------------------------------------------------------
+
+// What those that lead to an observation of a table may rely on, by leaf: groups that are clearly
+// apart. An observation that fits two groups nearly as well is in neither; where it was seen often,
+// leaving it out would make what leads to it look different from what leads to its like, and its
+// two groups are not clearly apart either.
+static psi_status find_known(refining *run, const psi_grouping *grouping, int32_t *known)
+{
+    psi_status status = PSI_OK;
+    const size_t leaves = run->looks->forest.n_nodes;
+    const double clear = fmax(CLEAR, run->clear), often = run->clear > 0.0 ? clear : HUGE_VAL;
+    uint32_t *visits = NULL;
+    int32_t *to = NULL;
+    TRY(base_alloc_zero(run->ctx, leaves, sizeof *visits, &visits));
+    TRY(base_alloc(run->ctx, grouping->n_groups, sizeof *to, &to));
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        visits[run->looks->leaf[run->problem->states[i]]]++;
+    }
+    memcpy(to, grouping->linked, grouping->n_groups * sizeof *to);
+    for (size_t v = 0; v < leaves; v++) {
+        if (grouping->group[v] < 0 || grouping->next[v] < 0) continue;
+        if ((double)grouping->margin[v] >= clear || (double)visits[v] < often) continue;
+        base_unite(to, grouping->group[v], grouping->next[v]);
+    }
+    for (size_t v = 0; v < leaves; v++) {
+        const bool left_out = (double)grouping->margin[v] < clear && (double)visits[v] < often;
+        known[v] = grouping->group[v] < 0 || left_out ? -1 : base_root(to, grouping->group[v]);
+    }
+done:
+    base_free(run->ctx, to);
+    base_free(run->ctx, visits);
+    return status;
+}
+
+// Labels from groups: that of the terminal state comes first.
+static psi_status spread(refining *run, const psi_grouping *grouping)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const problem_looks *looks = run->looks;
+    by_evidence *found = run->found;
+    const int32_t first = problem->has_terminal ? 1 : 0;
+    int32_t *known = NULL;
+    TRY(base_alloc(run->ctx, looks->forest.n_nodes, sizeof *known, &known));
+    if (!looks->forest.looks) TRY(find_known(run, grouping, known));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        const int32_t leaf = looks->leaf[row];
+        const int32_t group = leaf < 0 ? -1 : grouping->group[leaf];
+        const float margin = leaf < 0 ? 0.0f : grouping->margin[leaf];
+        const int32_t as = group < 0             ? -1
+                           : looks->forest.looks ? grouping->linked[group]
+                                                 : known[leaf];
+        found->labels[row] = group < 0 ? -1 : group + first;
+        found->confidence[row] = group < 0 ? 0.0f : 1.0f / (1.0f + expf(-margin));
+        run->known[row] = as < 0 ? -1 : as + first;
+    }
+    found->n_latent = grouping->n_groups + (size_t)first;
+done:
+    base_free(run->ctx, known);
+    return status;
+}
+
+static psi_status tell(refining *run, double started, const int32_t *before, size_t n_before)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    int32_t *parent = NULL;
+    psi_cluster_step step = {.clusters = found->n_latent, .looked_at = run->problem->n_states};
+    size_t ignored = 0;
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        ignored += found->labels[run->problem->states[i]] < 0;
+    }
+    step.ignored = (double)ignored / (double)run->problem->n_states;
+    TRY(base_alloc(run->ctx, found->n_latent + 2, sizeof *parent, &parent));
+    TRY(refine_compare(run->ctx, run->problem->n_rows, before, n_before, found->labels,
+                       found->n_latent, &step.agreement, parent));
+    step.seconds = base_seconds() - started;
+    TRY(base_resize(run->ctx, found->n_steps + 1, sizeof *found->steps, &found->steps));
+    found->steps[found->n_steps++] = step;
+    if (run->options->watch) {
+        TRY(run->options->watch(run->options->user, &step, found->n_steps, run->problem->n_rows,
+                                found->labels));
+    }
+done:
+    base_free(run->ctx, parent);
+    return status;
+}
+
+// c_{i+1}: observations whose actions lead to the same latent states and rewards by c_i.
+static psi_status refine(refining *run)
+{
+    psi_status status = PSI_OK;
+    const double started = base_seconds();
+    by_evidence *found = run->found;
+    psi_draws draws;
+    psi_grouping *grouping = NULL;
+    int32_t *before = NULL;
+    const size_t n_before = found->n_latent;
+    TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *before, &before));
+    memcpy(before, found->labels, run->problem->n_rows * sizeof *before);
+    TRY(draw(run, &draws));
+    TRY(psi_group(run->ctx, &run->looks->forest, &draws, run->options->max_latent_states,
+                  &grouping));
+    TRY(spread(run, grouping));
+    psi_grouping_free(run->ctx, found->grouping);
+    found->grouping = grouping;
+    grouping = NULL;
+    TRY(tell(run, started, before, n_before));
+done:
+    psi_grouping_free(run->ctx, grouping);
+    base_free(run->ctx, before);
+    return status;
+}
+
+// A digest of the partition: groups are named in order of first appearance.
+static psi_status digest(refining *run, uint64_t *out)
+{
+    psi_status status = PSI_OK;
+    const size_t n = run->problem->n_states;
+    int32_t *name = NULL, *canonical = NULL, next = 0;
+    TRY(base_alloc(run->ctx, run->found->n_latent + 1, sizeof *name, &name));
+    TRY(base_alloc(run->ctx, n, sizeof *canonical, &canonical));
+    for (size_t k = 0; k <= run->found->n_latent; k++) name[k] = -1;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t label = run->known[run->problem->states[i]];
+        if (label >= 0 && name[label] < 0) name[label] = next++;
+        canonical[i] = label < 0 ? -1 : name[label];
+    }
+    *out = XXH3_64bits(canonical, n * sizeof *canonical);
+done:
+    base_free(run->ctx, canonical);
+    base_free(run->ctx, name);
+    return status;
+}
+
+// Cells that mix latent states come and go; where nothing else does, nothing changes.
+static bool is_settled(const refining *run)
+{
+    const by_evidence *found = run->found;
+    if (!run->looks->forest.looks || found->n_steps < 2) return false;
+    const psi_cluster_step *now = &found->steps[found->n_steps - 1];
+    return now->clusters == now[-1].clusters && now->agreement > 1.0 - SETTLED;
+}
+
+// Until c_{i+1} = c_i. Refinements that go in circles are stopped at the coarsest of them.
+static psi_status refine_until_nothing_changes(refining *run)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    const size_t begin = found->n_steps;
+    size_t least = SIZE_MAX; // latent states of the coarsest of a circle
+    size_t most = 0,
+           idle = 0; // latent states at most so far, and refinements since there were more
+    found->converged = false;
+    for (size_t i = 0; i < run->options->max_refinements; i++) {
+        TRY(refine(run));
+        TRY(base_resize(run->ctx, i + 1, sizeof *run->seen, &run->seen));
+        TRY(digest(run, &run->seen[i]));
+        if (least < SIZE_MAX && found->n_latent <= least) break;
+        idle = found->n_latent > most ? 0 : idle + 1;
+        most = base_max(most, found->n_latent);
+        // what changes are borders, to and fro; or what is not clear
+        if (idle > (run->clear > 0.0 ? MOST_UNCLEAR : MOST_IDLE)) break;
+        found->converged = is_settled(run);
+        if (found->converged) break;
+        for (size_t j = i; least == SIZE_MAX && j-- > 0;) {
+            if (run->seen[j] != run->seen[i]) continue;
+            found->converged = j + 1 == i;
+            least = found->n_latent;
+            for (; j < i; j++) least = base_min(least, found->steps[begin + j].clusters);
+            break;
+        }
+        if (least < SIZE_MAX && found->n_latent <= least) break;
+    }
+done:
+    return status;
+}
+
+// ---- with caution -------------------------------------------------------------------------------
+
+// How many leaves share what is known of them with others, and how many of these the data say so of
+// (alike); whether all groups are clearly apart.
+static psi_status count_shared(refining *run, double *shared, double *alike, bool *apart)
+{
+    psi_status status = PSI_OK;
+    const psi_grouping *groups = run->found->grouping;
+    const int32_t first = run->problem->has_terminal ? 1 : 0;
+    int32_t *known = NULL; // (nodes)
+    uint32_t *size = NULL;
+    TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *known, &known));
+    TRY(base_alloc_zero(run->ctx, groups->n_groups, sizeof *size, &size));
+    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) known[v] = -1;
+    for (size_t i = 0; i < run->problem->n_states; i++) {
+        const uint64_t row = run->problem->states[i];
+        known[run->looks->leaf[row]] = run->known[row] - first;
+    }
+    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) {
+        if (known[v] >= 0) size[known[v]]++;
+    }
+    *shared = *alike = 0.0;
+    *apart = true;
+    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) {
+        if (groups->group[v] < 0) continue;
+        *apart &= known[v] == groups->group[v];
+        if (known[v] < 0 || size[known[v]] < 2) continue;
+        ++*shared;
+        *alike += (double)groups->same[v] >= CLEAR && groups->same[v] < HUGE_VALF;
+    }
+done:
+    base_free(run->ctx, size);
+    base_free(run->ctx, known);
+    return status;
+}
+
+// Two latent states that clear (n_rows) has as one of its n.
+static psi_status find_unclear(refining *run, const int32_t *clear, size_t n)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    int32_t *one = NULL;
+    TRY(base_alloc(run->ctx, n, sizeof *one, &one));
+    for (size_t k = 0; k < n; k++) one[k] = -1;
+    for (size_t i = 0; i < run->problem->n_states && !found->unclear; i++) {
+        const uint64_t row = run->problem->states[i];
+        const int32_t k = clear[row], label = found->labels[row];
+        if (k < 0 || label < 0) continue;
+        if (one[k] < 0) one[k] = label;
+        found->unclear = one[k] != label;
+        found->unclear_pair[0] = one[k];
+        found->unclear_pair[1] = label;
+    }
+done:
+    base_free(run->ctx, one);
+    return status;
+}
+
+// A split that rests on chance is not seen as such once it was made: whatever leads to its halves
+// is split as well, clearly, and where these lead back, they support it. So latent states have to
+// be clearly apart when they are first told apart, at first: each of n leaves may seem to be of
+// another latent state than its like by chance. Once fewer share a latent state, fewer may. What
+// is told apart after that, by what is more probable, is not clear.
+static psi_status refine_with_caution(refining *run)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    int32_t *clear = NULL;
+    double shared = (double)run->looks->n_leaves, alike;
+    bool apart = false;
+    for (size_t turn = 0; turn < 2; turn++) {
+        run->clear = refine_safe_nats(shared);
+        TRY(refine_until_nothing_changes(run));
+        if (found->n_steps >= run->options->max_refinements) goto done;
+        TRY(count_shared(run, &shared, &alike, &apart));
+        if (apart && found->converged) goto done; // nothing is left to be told apart
+    }
+    TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *clear, &clear));
+    memcpy(clear, run->known, run->problem->n_rows * sizeof *clear);
+    const size_t n = found->n_latent;
+    // to be told apart from its like has odds of one to the number of those that clearly are not
+    run->clear = 0.0;
+    run->caution = log(fmax(alike, 1.0));
+    TRY(refine_until_nothing_changes(run));
+    TRY(find_unclear(run, clear, n));
+done:
+    base_free(run->ctx, clear);
+    return status;
+}
+
+// ---- observations of mixed cells ----------------------------------------------------------------
+
+// What looks say of every label. Rows that nobody labels nearby say nothing.
+static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **index,
+                                  float **likelihood)
+{
+    psi_status status = PSI_OK;
+    const size_t n = run->problem->n_rows;
+    int32_t *all = NULL;
+    TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **index, index));
+    TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **likelihood, likelihood));
+    TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *all, &all));
+    problem_looks_agree(run->looks, run->found->labels, all);
+    for (size_t row = 0; row < n; row++) {
+        int32_t *label = *index + row * LOOKS_LABELS;
+        float *share = *likelihood + row * LOOKS_LABELS;
+        size_t votes = 0;
+        if (run->looks->leaf[row] >= 0) {
+            votes = problem_looks_vote(run->looks, run->found->labels, all, row, label, share);
+        } else if (run->found->labels[row] >= 0) {
+            label[votes] = run->found->labels[row];
+            share[votes++] = 1.0f;
+        }
+        for (size_t i = 0; i < votes; i++) share[i] = logf(share[i]);
+        for (size_t i = votes; i < LOOKS_LABELS; i++) label[i] = -1, share[i] = 0.0f;
+    }
+    *out = (psi_emissions){.per_row = LOOKS_LABELS,
+                           .index = *index,
+                           .log_likelihood = *likelihood,
+                           .absent = UNLIKE,
+                           .every_row = true};
+done:
+    base_free(run->ctx, all);
+    return status;
+}
+
+// What trajectories say about observations on the borders of latent states: forward–backward with
+// the latent model of all others, and with what the looks of each say.
+static psi_status smooth(refining *run, double keep, size_t *changed)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    by_evidence *found = run->found;
+    psi_smooth_options how = psi_smooth_defaults();
+    psi_smooth_summary summary;
+    psi_emissions looks;
+    int32_t *smoothed = NULL, *index = NULL;
+    float *likelihood = NULL;
+    const psi_paths paths = problem_paths(problem, found->labels, found->n_latent);
+    TRY(listen_to_looks(run, &looks, &index, &likelihood));
+    how.emissions = &looks;
+    how.keep = keep;
+    how.learn_start = true;
+    if (run->rewards->n > 1) {
+        how.reward_class = run->rewards->of;
+        how.n_reward_classes = run->rewards->n;
+    }
+    TRY(base_alloc(run->ctx, problem->n_rows, sizeof *smoothed, &smoothed));
+    TRY(psi_smooth(run->ctx, &paths, &how, smoothed, found->confidence, &summary));
+    *changed = 0;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        *changed += smoothed[row] != found->labels[row];
+        found->labels[row] = run->known[row] = smoothed[row];
+    }
+    found->smoothed = (double)*changed / (double)problem->n_states;
+done:
+    base_free(run->ctx, likelihood);
+    base_free(run->ctx, index);
+    base_free(run->ctx, smoothed);
+    return status;
+}
+
+// With next latent states that trajectories have made clear, fewer cells look mixed: group and
+// smooth in turn until the labels stay. The last turn labels every observation.
+static psi_status label_mixed_cells(refining *run)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = run->found;
+    const size_t n = run->problem->n_rows;
+    size_t changed, n_before = 0;
+    int32_t *before = NULL, *parent = NULL;
+    const bool settled = found->converged; // else cells are too mixed to be made clear
+    TRY(base_alloc(run->ctx, n, sizeof *before, &before));
+    for (found->turns = 0; settled && found->turns < MOST_TURNS; found->turns++) {
+        double agreement;
+        TRY(smooth(run, 0.9, &changed));
+        base_free(run->ctx, parent);
+        TRY(base_alloc(run->ctx, found->n_latent + 2, sizeof *parent, &parent));
+        if (n_before == found->n_latent) {
+            TRY(refine_compare(run->ctx, n, before, n_before, found->labels, found->n_latent,
+                               &agreement, parent));
+            if (agreement > 1.0 - SETTLED) break;
+        }
+        memcpy(before, found->labels, n * sizeof *before);
+        n_before = found->n_latent;
+        TRY(refine(run));
+    }
+    // what neighbours have become says more than what their cells were
+    const size_t few = (size_t)(SETTLED * (double)run->problem->n_states);
+    changed = few + 1;
+    for (size_t i = 0; i < MOST_TURNS && changed > few; i++) TRY(smooth(run, 0.0, &changed));
+done:
+    base_free(run->ctx, parent);
+    base_free(run->ctx, before);
+    return status;
+}
+
+// c_0: terminal or not; or what is given.
+static void begin_with(refining *run)
+{
+    const cluster_problem *problem = run->problem;
+    by_evidence *found = run->found;
+    const int32_t *start = run->options->start;
+    found->n_latent = start ? run->options->n_start : problem->has_terminal ? 2 : 1;
+    for (size_t i = 0; i < problem->n_rows; i++) {
+        const int32_t rest = run->looks->leaf[i] >= 0 ? (int32_t)found->n_latent - 1 : -1;
+        found->labels[i] = start ? start[i] : rest;
+        found->confidence[i] = 1.0f;
+    }
+    for (size_t e = 0; e < problem->data->n_episodes; e++) {
+        const uint64_t last = problem->data->episode_offsets[e + 1] + e;
+        if (problem->data->terminated[e]) found->labels[last] = 0;
+    }
+}
+
+psi_status refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
+                              const problem_looks *looks, const outcome_rewards *rewards,
+                              const by_evidence_options *options, by_evidence *out)
+{
+    psi_status status = PSI_OK;
+    const size_t n = problem->n_rows, transitions = problem->data->n_transitions;
+    refining run = {.ctx = ctx,
+                    .problem = problem,
+                    .looks = looks,
+                    .rewards = rewards,
+                    .options = options,
+                    .found = out};
+    *out = (by_evidence){0};
+    TRY(base_alloc(ctx, n, sizeof *out->labels, &out->labels));
+    TRY(base_alloc(ctx, n, sizeof *out->confidence, &out->confidence));
+    TRY(base_alloc(ctx, n, sizeof *run.known, &run.known));
+    TRY(base_alloc(ctx, 2 * transitions, sizeof *run.node, &run.node));
+    TRY(base_alloc(ctx, 2 * transitions, sizeof *run.outcome, &run.outcome));
+    TRY(base_alloc(ctx, 2 * problem->data->n_actions + 1, sizeof *run.first, &run.first));
+    begin_with(&run);
+    memcpy(run.known, out->labels, n * sizeof *run.known);
+    status = looks->forest.looks ? refine_until_nothing_changes(&run) : refine_with_caution(&run);
+    if (status == PSI_OK && looks->forest.looks && options->smooth && out->n_latent > 1) {
+        status = label_mixed_cells(&run);
+    }
+    if (status == PSI_ECANCELLED && base_time_is_up(ctx) && out->n_steps > 0) {
+        out->stopped = true; // labels are those of the last refinement that was finished
+        out->converged = false;
+        status = PSI_OK;
+    }
+done:
+    base_free(ctx, run.seen);
+    base_free(ctx, run.number);
+    base_free(ctx, run.first);
+    base_free(ctx, run.outcome);
+    base_free(ctx, run.node);
+    base_free(ctx, run.known);
+    if (status != PSI_OK) refine_by_evidence_free(ctx, out);
+    return status;
+}
+
+void refine_by_evidence_free(psi_ctx *ctx, by_evidence *found)
+{
+    base_free(ctx, found->labels);
+    base_free(ctx, found->confidence);
+    base_free(ctx, found->steps);
+    psi_grouping_free(ctx, found->grouping);
+    *found = (by_evidence){0};
+}

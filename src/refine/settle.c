@@ -1,0 +1,265 @@
+#include "refine/settle.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "base/progress.h"
+#include "learn/samples.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TOP = 8, BLOCK = 4096 }; // classes that are kept of what the classifier says of a row
+
+// A label that trajectories are less sure of says nothing to those around it.
+static const double CLEAR = 0.9;
+
+// Labels have settled when no more of them move than may be misplaced in an exact partition.
+static const double SETTLED = 1e-4;
+
+typedef struct settling {
+    psi_ctx *ctx;
+    const cluster_problem *problem;
+    const learn_approximator *approximator;
+    const settle_options *options;
+    int32_t *labels; // (n_rows)
+    float *confidence;
+    size_t n_latent;
+    int32_t *top;      // (n_rows, TOP) the classes that the classifier finds likeliest …
+    float *likelihood; // (n_rows, TOP) … and log p(class | observation) − log p(class)
+    float absent;      // … of all others
+    settle_summary *summary;
+    char phase[48]; // the name of what is being done
+} settling;
+
+static const char *part(settling *run, const char *what)
+{
+    snprintf(run->phase, sizeof run->phase, "labels, turn %zu: %s", run->summary->turns + 1, what);
+    return run->phase;
+}
+
+// ---- what observations look like ----------------------------------------------------------------
+
+// The likeliest classes of a row. mistaken: the chance that the classifier is wrong however sure it
+// is, spread over all classes.
+static void keep_top(const float *p, const double *log_prior, size_t k, double mistaken,
+                     int32_t *top, float *score)
+{
+    size_t kept = 0;
+    for (size_t c = 0; c < k; c++) {
+        const double sure = (1.0 - mistaken) * (double)p[c] + mistaken / (double)k;
+        const float value = (float)(log(sure) - log_prior[c]);
+        size_t at = kept < TOP ? kept++ : TOP;
+        if (at == TOP) {
+            if (value <= score[TOP - 1]) continue;
+            at = TOP - 1;
+        }
+        for (; at > 0 && score[at - 1] < value; at--) {
+            score[at] = score[at - 1];
+            top[at] = top[at - 1];
+        }
+        score[at] = value;
+        top[at] = (int32_t)c;
+    }
+    for (; kept < TOP; kept++) top[kept] = -1;
+}
+
+// The share of held-out states (of all, if none are) that the classifier calls by another name than
+// their label: as often it is wrong however sure it is. One more is counted than was seen.
+static psi_status measure_mistakes(settling *run, const learn_fit *classifier, float *p,
+                                   double *share)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t k = run->n_latent, transitions = problem->data->n_transitions;
+    uint64_t rows[BLOCK];
+    double wrong = 1.0, asked = 1.0;
+    for (size_t t = 0; t < transitions;) {
+        size_t n = 0;
+        for (; t < transitions && n < BLOCK; t++) {
+            if (run->labels[problem->row[t]] < 0) continue;
+            if (problem->held_out[t] || problem->n_held_out == 0) rows[n++] = problem->row[t];
+        }
+        TRY(run->approximator->predict(run->approximator->self, run->ctx, classifier, rows, n, p));
+        for (size_t i = 0; i < n; i++) {
+            size_t best = 0;
+            for (size_t c = 1; c < k; c++) best = p[i * k + c] > p[i * k + best] ? c : best;
+            wrong += run->labels[rows[i]] != (int32_t)best;
+        }
+        asked += (double)n;
+    }
+    *share = wrong / asked;
+done:
+    return status;
+}
+
+static psi_status predict(settling *run, const learn_fit *classifier, const double *log_prior,
+                          double mistaken, float *p)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t k = run->n_latent;
+    base_progress progress =
+        base_progress_start(run->ctx, part(run, "predicting"), problem->n_states);
+    for (size_t begin = 0; begin < problem->n_states; begin += BLOCK) {
+        const size_t n = base_min(BLOCK, problem->n_states - begin);
+        const uint64_t *rows = problem->states + begin;
+        TRY(run->approximator->predict(run->approximator->self, run->ctx, classifier, rows, n, p));
+        for (size_t i = 0; i < n; i++) {
+            keep_top(p + i * k, log_prior, k, mistaken, run->top + rows[i] * TOP,
+                     run->likelihood + rows[i] * TOP);
+        }
+        TRY(base_progress_at(&progress, begin + n));
+    }
+    base_progress_end(&progress, problem->n_states);
+done:
+    return status;
+}
+
+// Fits a classifier of the labels and asks it about every state.
+static psi_status look(settling *run)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t k = run->n_latent;
+    learn_fit *classifier = NULL;
+    float *p = NULL;
+    double *log_prior = NULL, mistaken;
+    TRY(base_alloc(run->ctx, BLOCK, k * sizeof *p, &p));
+    TRY(base_alloc_zero(run->ctx, k, sizeof *log_prior, &log_prior));
+    TRY(learn_fit_states(run->ctx, problem, run->approximator, run->labels, k,
+                         run->options->seed + run->summary->turns, part(run, "learning"),
+                         &classifier));
+    TRY(measure_mistakes(run, classifier, p, &mistaken));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const int32_t label = run->labels[problem->states[i]];
+        if (label >= 0) log_prior[label] += 1.0;
+    }
+    for (size_t c = 0; c < k; c++) {
+        log_prior[c] = log((log_prior[c] + 1.0) / (double)(problem->n_states + k));
+    }
+    run->absent = (float)log(mistaken); // p = mistaken/K of a class whose share is 1/K
+    TRY(predict(run, classifier, log_prior, mistaken, p));
+done:
+    learn_fit_free(run->ctx, classifier);
+    base_free(run->ctx, log_prior);
+    base_free(run->ctx, p);
+    return status;
+}
+
+// ---- what trajectories say ----------------------------------------------------------------------
+
+static psi_status smooth(settling *run, double keep, int32_t *out)
+{
+    const psi_paths paths = problem_paths(run->problem, run->labels, run->n_latent);
+    const psi_emissions emissions = {.per_row = TOP,
+                                     .index = run->top,
+                                     .log_likelihood = run->likelihood,
+                                     .absent = run->absent,
+                                     .every_row = true};
+    psi_smooth_options how = psi_smooth_defaults();
+    how.emissions = &emissions;
+    how.keep = keep;
+    how.learn_start = true;
+    if (run->options->rewards->n > 1) {
+        how.reward_class = run->options->rewards->of;
+        how.n_reward_classes = run->options->rewards->n;
+    }
+    how.phase = part(run, "smoothing");
+    psi_smooth_summary summary;
+    return psi_smooth(run->ctx, &paths, &how, out, run->confidence, &summary);
+}
+
+// ---- what evidence says -------------------------------------------------------------------------
+
+// Latent states are a table of observations: refined once more by evidence, those that are one
+// share a label.
+static psi_status join(settling *run, size_t *joined)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t first = problem->has_terminal ? 1 : 0;
+    const by_evidence_options how = {.max_refinements = 64,
+                                     .max_latent_states = run->options->max_latent_states};
+    problem_looks table = {0};
+    by_evidence found = {0};
+    outcome_rewards rewards = {0};
+    *joined = 0;
+    TRY(problem_looks_of_labels(run->ctx, problem, run->labels, run->n_latent - first, first,
+                                &table));
+    TRY(problem_outcome_rewards(run->ctx, problem, &table, &rewards));
+    TRY(refine_by_evidence(run->ctx, problem, &table, &rewards, &how, &found));
+    if (found.stopped) TRY(base_cancelled(run->ctx)); // what is not refined yet is not one
+    *joined = run->n_latent - found.n_latent;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        if (run->labels[row] >= 0) run->labels[row] = found.labels[row];
+    }
+    run->n_latent = found.n_latent;
+    run->summary->joined += *joined;
+done:
+    problem_outcome_rewards_free(run->ctx, &rewards);
+    refine_by_evidence_free(run->ctx, &found);
+    problem_looks_free(run->ctx, &table);
+    return status;
+}
+
+// Whether a classifier has labels to learn from.
+static bool is_anything_clear(const cluster_problem *problem, const int32_t *labels)
+{
+    for (size_t t = 0; t < problem->data->n_transitions; t++) {
+        if (!problem->held_out[t] && labels[problem->row[t]] >= 0) return true;
+    }
+    return false;
+}
+
+psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
+                         const learn_approximator *approximator, const settle_options *options,
+                         int32_t *labels, float *confidence, size_t *n_latent,
+                         settle_summary *summary)
+{
+    psi_status status = PSI_OK;
+    settling run = {.ctx = ctx,
+                    .problem = problem,
+                    .approximator = approximator,
+                    .options = options,
+                    .labels = labels,
+                    .confidence = confidence,
+                    .n_latent = *n_latent,
+                    .summary = summary};
+    int32_t *first = NULL, *now = NULL;
+    const size_t n = problem->n_rows;
+    *summary = (settle_summary){0};
+    TRY(base_alloc(ctx, n, sizeof *first, &first));
+    TRY(base_alloc(ctx, n, sizeof *now, &now));
+    TRY(base_alloc(ctx, n, TOP * sizeof *run.top, &run.top));
+    TRY(base_alloc_zero(ctx, n, TOP * sizeof *run.likelihood, &run.likelihood));
+    memcpy(first, labels, n * sizeof *first);
+    for (size_t i = 0; i < n * TOP; i++) run.top[i] = -1;
+    while (summary->turns < options->max_turns && !summary->settled) {
+        size_t moved = 0, joined;
+        TRY(base_cancelled(ctx));
+        TRY(look(&run));
+        TRY(smooth(&run, CLEAR, now));
+        if (!is_anything_clear(problem, now)) break; // there would be nothing to learn from
+        for (size_t i = 0; i < n; i++) moved += now[i] != labels[i];
+        memcpy(labels, now, n * sizeof *labels);
+        TRY(join(&run, &joined));
+        summary->turns++;
+        summary->settled = joined == 0 && (double)moved <= SETTLED * (double)problem->n_states;
+    }
+    TRY(look(&run));
+    TRY(smooth(&run, 0.0, now));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        labels[row] = now[row];
+        summary->changed += labels[row] != first[row];
+    }
+done:
+    *n_latent = run.n_latent; // of these labels, also where the time is up
+    base_free(ctx, run.likelihood);
+    base_free(ctx, run.top);
+    base_free(ctx, now);
+    base_free(ctx, first);
+    return status;
+}

@@ -1,0 +1,256 @@
+// A few observations that look alike, and unlike all others. Too few to be called a part of the
+// looks, they are put into some latent state by what followed them, which may be next to nothing.
+#include "verdict/units.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+
+#include <math.h>
+
+// Rows of a clump; clumps that are compared with all rows, further ones with those of their branch.
+enum { FEWEST = 3, MOST_CLUMPS = 64 };
+enum { NEIGHBOURS = 64 }; // rows of a branch in which clumps are looked for
+
+// The single-linkage clusters of a branch: what is within ever larger distances of each other.
+typedef struct linkage {
+    size_t n;
+    uint64_t row[NEIGHBOURS];
+    double distance[NEIGHBOURS][NEIGHBOURS];
+    size_t near[NEIGHBOURS]; // the shortest tree: each row's neighbour on it, and how far that is
+    double edge[NEIGHBOURS];
+    size_t of[NEIGHBOURS]; // the cluster of every row
+} linkage;
+
+static double squared_distance(const problem_looks *looks, const float *from, uint64_t row)
+{
+    const float *x = looks->vectors + row * looks->width;
+    double sum = 0.0;
+    for (size_t i = 0; i < looks->width; i++) {
+        const double away = (double)x[i] - (double)from[i];
+        sum += away * away;
+    }
+    return sum;
+}
+
+// Nats against m rows within an extent, at a gap of all others, being the last m of a tail. Between
+// the k outermost draws of an exponential tail and the next one lies E/k, E exponential: the gap is
+// so wide with a probability of Π 1/(1 + m · gap/(k · extent)), k < m. A gap narrower than the
+// clump is wide says nothing: in many dimensions all distances are alike.
+static double nats_of_gap(size_t m, double extent, double gap)
+{
+    double nats = 0.0;
+    if (gap < extent) return 0.0;
+    for (size_t k = 1; k < m; k++) nats += log1p((double)m * gap / ((double)k * extent + 1e-300));
+    return nats;
+}
+
+// Prim's algorithm.
+static void link_branch(const problem_looks *looks, size_t v, linkage *out)
+{
+    bool reached[NEIGHBOURS] = {true};
+    out->n = looks->end[v] - looks->begin[v];
+    for (size_t i = 0; i < out->n; i++) {
+        out->row[i] = looks->row[looks->begin[v] + i];
+        const float *x = looks->vectors + out->row[i] * looks->width;
+        for (size_t j = 0; j <= i; j++) {
+            const double away = sqrt(squared_distance(looks, x, out->row[j]));
+            out->distance[i][j] = out->distance[j][i] = away;
+        }
+        out->of[i] = i;
+        out->near[i] = 0;
+        out->edge[i] = out->distance[i][0];
+    }
+    for (size_t turn = 1; turn < out->n; turn++) {
+        size_t next = 0;
+        for (size_t i = 1; i < out->n; i++) {
+            if (!reached[i] && (next == 0 || out->edge[i] < out->edge[next])) next = i;
+        }
+        reached[next] = true;
+        for (size_t i = 1; i < out->n; i++) {
+            if (reached[i] || out->distance[next][i] >= out->edge[i]) continue;
+            out->edge[i] = out->distance[next][i];
+            out->near[i] = next;
+        }
+    }
+}
+
+// A cluster: its rows, and the largest distance between two of them.
+typedef struct clump {
+    size_t m;
+    uint64_t row[NEIGHBOURS];
+    double extent;
+} clump;
+
+static void collect(const linkage *all, size_t of, clump *out)
+{
+    size_t member[NEIGHBOURS];
+    *out = (clump){0};
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->of[i] != of) continue;
+        member[out->m] = i;
+        out->row[out->m++] = all->row[i];
+        for (size_t j = 0; j < out->m; j++) {
+            out->extent = fmax(out->extent, all->distance[i][member[j]]);
+        }
+    }
+}
+
+static bool is_member(const clump *of, uint64_t row)
+{
+    size_t i = 0;
+    while (i < of->m && of->row[i] != row) i++;
+    return i < of->m;
+}
+
+// The distance between a clump and all other rows. One that is farther from the first of the clump
+// by more than the extent is no nearer to the rest.
+static double gap_around(const cluster_problem *problem, const problem_looks *looks,
+                         const clump *around)
+{
+    const float *first = looks->vectors + around->row[0] * looks->width;
+    double nearest = HUGE_VAL;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        const float *x = looks->vectors + row * looks->width;
+        if (sqrt(squared_distance(looks, first, row)) - around->extent >= nearest) continue;
+        if (is_member(around, row)) continue;
+        for (size_t j = 0; j < around->m; j++) {
+            nearest = fmin(nearest, sqrt(squared_distance(looks, x, around->row[j])));
+        }
+    }
+    return nearest;
+}
+
+// ---- what is asked of a clump -------------------------------------------------------------------
+
+typedef struct clumps {
+    judging *run;
+    const problem_looks *looks;
+    const double *needed;
+    uint64_t *rows;       // (K)
+    uint64_t *transition; // (n_rows) the one that begins there
+    double safe;
+    size_t asked, doubtful;
+} clumps;
+
+// Whether all rows have one label, which others have, too: the label, or −1.
+static int32_t label_of(const clumps *all, const clump *of)
+{
+    const int32_t *labels = all->run->result->labels, label = labels[of->row[0]];
+    for (size_t i = 0; i < of->m; i++) {
+        if (labels[of->row[i]] != label) return -1;
+    }
+    return label >= 0 && all->rows[label] > of->m ? label : -1;
+}
+
+static psi_status ask(clumps *all, const clump *of, double gap)
+{
+    psi_status status = PSI_OK;
+    judging *run = all->run;
+    const psi_trajectories *data = run->problem->data;
+    const int32_t label = label_of(all, of), first = run->result->has_terminal ? 1 : 0;
+    bool shown = true;
+    if (label < first || nats_of_gap(of->m, of->extent, gap) < all->safe) return PSI_OK;
+    TRY(base_cancelled(run->ctx));
+    if (all->asked++ < MOST_CLUMPS) gap = gap_around(run->problem, all->looks, of);
+    if (nats_of_gap(of->m, of->extent, gap) < all->safe) goto done;
+    for (size_t a = 0; a < data->n_actions; a++) {
+        uint64_t n = 0;
+        for (size_t i = 0; i < of->m; i++) {
+            const uint64_t t = all->transition[of->row[i]];
+            n += t < data->n_transitions && (size_t)data->actions[t] == a;
+        }
+        if (!run->taken[a]) continue;
+        if ((double)n >= all->needed[(size_t)(label - first) * data->n_actions + a]) continue;
+        shown = false;
+        TRY(verdict_doubt(
+            run,
+            (psi_doubt){.kind = PSI_DOUBT_RARE, .state = label, .other = (int32_t)a, .visits = n}));
+    }
+    if (!shown) all->doubtful += of->m;
+done:
+    return status;
+}
+
+// At least as far as from the rows of a branch to all others: to some of those beside it.
+static double gap_beside(const clumps *all, size_t v, const clump *of)
+{
+    const problem_looks *looks = all->looks;
+    const size_t up = (size_t)looks->parent[v];
+    const int32_t left = looks->left[up];
+    const size_t beside = (size_t)(left == (int32_t)v ? looks->right[up] : left);
+    const uint64_t end = base_min(looks->end[beside], looks->begin[beside] + NEIGHBOURS);
+    double nearest = HUGE_VAL;
+    for (uint64_t i = looks->begin[beside]; i < end; i++) {
+        const float *x = looks->vectors + looks->row[i] * looks->width;
+        for (size_t j = 0; j < of->m; j++) {
+            nearest = fmin(nearest, sqrt(squared_distance(looks, x, of->row[j])));
+        }
+    }
+    return nearest;
+}
+
+// From the shortest edge on, both ends of an edge are clusters that stand apart by its length; in
+// the end, the whole branch is one.
+static psi_status ask_branch(clumps *all, size_t v, linkage *branch)
+{
+    psi_status status = PSI_OK;
+    const size_t most = base_min(UNITS_FEW + 2 * all->looks->width, NEIGHBOURS);
+    bool used[NEIGHBOURS] = {true};
+    for (size_t turn = 1; turn < branch->n; turn++) {
+        size_t i = 0;
+        for (size_t j = 1; j < branch->n; j++) {
+            if (!used[j] && (i == 0 || branch->edge[j] < branch->edge[i])) i = j;
+        }
+        used[i] = true;
+        const size_t ends[] = {branch->of[i], branch->of[branch->near[i]]};
+        for (size_t e = 0; e < 2; e++) {
+            clump one;
+            collect(branch, ends[e], &one);
+            if (one.m >= FEWEST && one.m < most) TRY(ask(all, &one, branch->edge[i]));
+        }
+        for (size_t j = 0; j < branch->n; j++) {
+            if (branch->of[j] == ends[0]) branch->of[j] = ends[1];
+        }
+    }
+    if (branch->n >= FEWEST && branch->n < most && all->looks->parent[v] >= 0) {
+        clump whole;
+        collect(branch, branch->of[0], &whole);
+        TRY(ask(all, &whole, gap_beside(all, v, &whole)));
+    }
+done:
+    return status;
+}
+
+psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const double *needed,
+                              size_t *doubtful)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    clumps all = {.run = run, .looks = looks, .needed = needed};
+    linkage *branch = NULL;
+    *doubtful = 0;
+    TRY(base_alloc(run->ctx, 1, sizeof *branch, &branch));
+    TRY(base_alloc_zero(run->ctx, run->result->n_latent, sizeof *all.rows, &all.rows));
+    TRY(base_alloc(run->ctx, problem->n_rows, sizeof *all.transition, &all.transition));
+    for (size_t i = 0; i < problem->n_rows; i++) all.transition[i] = UINT64_MAX;
+    for (size_t t = 0; t < problem->data->n_transitions; t++) all.transition[problem->row[t]] = t;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const int32_t label = run->result->labels[problem->states[i]];
+        if (label >= 0) all.rows[label]++;
+    }
+    all.safe = refine_safe_nats((double)problem->n_states); // a cluster for every row
+    for (size_t v = 1; v < looks->forest.n_nodes; v++) {
+        const size_t up = looks->parent[v] < 0 ? v : (size_t)looks->parent[v];
+        if (looks->end[v] - looks->begin[v] > NEIGHBOURS) continue;
+        if (up != v && looks->end[up] - looks->begin[up] <= NEIGHBOURS) continue;
+        link_branch(looks, v, branch);
+        TRY(ask_branch(&all, v, branch));
+    }
+    *doubtful = all.doubtful;
+done:
+    base_free(run->ctx, all.transition);
+    base_free(run->ctx, all.rows);
+    base_free(run->ctx, branch);
+    return status;
+}

@@ -1,0 +1,47 @@
+// What the questions of a verdict share (verdict.c), and the longest of them (rare.c).
+#ifndef PSI_VERDICT_JUDGING_H
+#define PSI_VERDICT_JUDGING_H
+
+#include "refine/by_evidence.h"
+
+// Observations that may be doubtful in an answer that is certain: half as many as may be misplaced
+// in an exact one (1e-4), since as many again may be misplaced without having been noticed.
+#define VERDICT_DOUBTFUL 5e-5
+
+typedef struct judging {
+    psi_ctx *ctx;
+    const cluster_problem *problem;
+    const problem_looks *looks;
+    const outcome_rewards *rewards;
+    const by_evidence *found;
+    psi_run *result;
+    uint64_t *visits; // (K, A)
+    uint8_t *taken;   // (A) anywhere
+} judging;
+
+// Adds one thing that is left open, once; beyond the first 64 nothing is added.
+psi_status verdict_doubt(judging *run, psi_doubt what);
+
+// Actions that were never taken in a latent state, though elsewhere, each as a doubt; and those
+// that were never taken at all, if that matters. several (n_groups): latent states of several
+// observations, which such an action might tell apart; NULL: any may be.
+psi_status verdict_ask_for_actions(judging *run, const uint8_t *several);
+
+// Rows whose looks were seen too rarely to show that they follow another law than their latent
+// state's, of what was compared, each as a doubt; and of the vectors that features were learnt
+// from.
+psi_status verdict_ask_for_visits(judging *run, size_t *doubtful);
+psi_status verdict_ask_vectors(judging *run, const problem_looks *vectors, size_t *doubtful);
+
+// What was seen too seldom to tell which observations of a latent state it follows, each as a
+// doubt.
+psi_status verdict_ask_seldom(judging *run, size_t n_leaves);
+
+// Whether a few rewards outweigh all others, as a doubt.
+psi_status verdict_ask_tails(judging *run);
+
+// part (n_nodes) of the *n parts of the looks that every node is in: distinct observations, or what
+// stands apart by gaps.
+psi_status verdict_find_parts(psi_ctx *ctx, const problem_looks *looks, int32_t **part, size_t *n);
+
+#endif

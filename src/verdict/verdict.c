@@ -1,0 +1,273 @@
+// The verdict. Certain is what survives every question: are all latent states apart by a margin, is
+// every observation clearly in one of them, was every action taken often enough to show another
+// law, and does the past tell nothing that the latent state does not?
+#include "verdict/verdict.h"
+
+#include "base/checked.h"
+#include "base/context.h"
+#include "verdict/contexts.h"
+#include "verdict/judging.h"
+#include "verdict/past.h"
+
+#include <math.h>
+
+enum { MOST_DOUBTS = 64 };
+
+psi_status verdict_doubt(judging *run, psi_doubt what)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    if (result->n_doubts == MOST_DOUBTS) return PSI_OK;
+    for (size_t i = 0; i < result->n_doubts; i++) { // one event is an end and a reward at once
+        const psi_doubt *other = &result->doubts[i];
+        if (other->kind == what.kind && other->state == what.state && other->other == what.other &&
+            other->visits == what.visits) {
+            return PSI_OK;
+        }
+    }
+    TRY(base_resize(run->ctx, result->n_doubts + 1, sizeof *result->doubts, &result->doubts));
+    result->doubts[result->n_doubts++] = what;
+done:
+    return status;
+}
+
+// ---- was everything tried? ----------------------------------------------------------------------
+
+static psi_status count_visits(judging *run)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = run->problem->data;
+    const size_t actions = data->n_actions;
+    TRY(base_alloc_zero(run->ctx, run->result->n_latent * actions, sizeof *run->visits,
+                        &run->visits));
+    TRY(base_alloc_zero(run->ctx, actions, sizeof *run->taken, &run->taken));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const int32_t k = run->result->labels[run->problem->row[t]];
+        run->taken[data->actions[t]] = 1;
+        if (k >= 0) run->visits[(size_t)k * actions + (size_t)data->actions[t]]++;
+    }
+done:
+    return status;
+}
+
+// A latent state in which an action was never taken may be several.
+psi_status verdict_ask_for_actions(judging *run, const uint8_t *several)
+{
+    psi_status status = PSI_OK;
+    const size_t actions = run->problem->data->n_actions;
+    const size_t first = run->result->has_terminal ? 1 : 0;
+    bool any = !several;
+    for (size_t k = first; k < run->result->n_latent; k++) {
+        any |= several && several[k - first];
+        for (size_t a = 0; a < actions; a++) {
+            if (!run->taken[a] || run->visits[k * actions + a] > 0) continue;
+            TRY(verdict_doubt(
+                run,
+                (psi_doubt){.kind = PSI_DOUBT_UNTRIED, .state = (int32_t)k, .other = (int32_t)a}));
+        }
+    }
+    for (size_t a = 0; any && a < actions; a++) {
+        if (run->taken[a]) continue;
+        TRY(verdict_doubt(
+            run, (psi_doubt){.kind = PSI_DOUBT_UNTRIED, .state = -1, .other = (int32_t)a}));
+    }
+done:
+    return status;
+}
+
+// ---- does the past tell more? -------------------------------------------------------------------
+
+// What was seen, row by row: the part of the looks.
+static psi_status name_looks(judging *run, int32_t **look, size_t *n)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    int32_t *part = NULL;
+    if (!run->looks) return PSI_OK; // of labels alone
+    TRY(verdict_find_parts(run->ctx, run->looks, &part, n));
+    TRY(base_alloc(run->ctx, problem->n_rows, sizeof **look, look));
+    for (size_t i = 0; i < problem->n_rows; i++) {
+        const int32_t leaf = run->looks->leaf[i];
+        (*look)[i] = leaf < 0 ? -1 : part[leaf];
+    }
+done:
+    base_free(run->ctx, part);
+    return status;
+}
+
+static psi_status ask_the_past(judging *run)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    const bool pure = run->looks && !run->looks->forest.looks; // no label can be misplaced
+    int32_t *look = NULL;
+    size_t n_looks = 0;
+    verdict_past past;
+    TRY(name_looks(run, &look, &n_looks));
+    TRY(verdict_ask_the_past(run->ctx, run->problem, run->rewards, result->labels, result->n_latent,
+                             look, n_looks, REFINE_ALLOWED,
+                             pure ? 0.0 : fmax(VERDICT_DOUBTFUL, result->doubtful), &past));
+    result->past = past.share;
+    if (past.suspect) {
+        TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_PAST,
+                                           .state = past.worst,
+                                           .other = (int32_t)result->options.stack + 1}));
+    }
+done:
+    base_free(run->ctx, look);
+    return status;
+}
+
+// Observations that are not clearly in one latent state, as a share of all.
+static double share_unclear(const cluster_problem *problem, const int32_t *labels,
+                            const float *confidence)
+{
+    size_t unclear = 0;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        unclear += labels[row] < 0 || (double)confidence[row] < 1.0 - REFINE_ALLOWED;
+    }
+    return (double)unclear / (double)problem->n_states;
+}
+
+// ---- the verdict --------------------------------------------------------------------------------
+
+psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const problem_looks *looks,
+                         const outcome_rewards *rewards, const by_evidence *found, psi_run *result)
+{
+    psi_status status = PSI_OK;
+    judging run = {.ctx = ctx,
+                   .problem = problem,
+                   .looks = looks,
+                   .rewards = rewards,
+                   .found = found,
+                   .result = result};
+    const double k = (double)result->n_latent, states = (double)problem->n_states;
+    const double apart = refine_safe_nats(0.5 * k * (k - 1.0));
+    size_t rare = 0;
+    result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
+    result->margin = found->grouping->weakest;
+    if (rewards->n == 1 && !problem->has_terminal) goto done;
+    TRY(count_visits(&run));
+    if (result->margin < apart) {
+        const int32_t first = problem->has_terminal ? 1 : 0;
+        TRY(verdict_doubt(&run,
+                          (psi_doubt){.kind = PSI_DOUBT_PAIR,
+                                      .state = (int32_t)found->grouping->weakest_pair[0] + first,
+                                      .other = (int32_t)found->grouping->weakest_pair[1] + first,
+                                      .nats = result->margin}));
+    }
+    if (found->unclear && result->margin >= apart) {
+        TRY(verdict_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
+                                            .state = found->unclear_pair[0],
+                                            .other = found->unclear_pair[1]}));
+    }
+    TRY(verdict_ask_for_visits(&run, &rare));
+    if (looks->forest.looks) TRY(verdict_ask_seldom(&run, looks->n_leaves));
+    TRY(verdict_ask_tails(&run));
+    result->doubtful =
+        fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
+    TRY(ask_the_past(&run));
+    result->verdict =
+        result->n_doubts > 0 || !found->converged || result->doubtful > VERDICT_DOUBTFUL
+            ? PSI_VERDICT_UNDETERMINED
+            : PSI_VERDICT_CERTAIN;
+    if (result->past > 0.0 && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
+done:
+    base_free(ctx, run.taken);
+    base_free(ctx, run.visits);
+    return status;
+}
+
+void verdict_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
+                           psi_run *result)
+{
+    base_free(ctx, result->doubts);
+    result->doubts = NULL;
+    result->n_doubts = 0;
+    result->stopped = true;
+    result->verdict = PSI_VERDICT_UNDETERMINED;
+    result->margin = found->grouping->weakest;
+    result->doubtful = share_unclear(problem, found->labels, found->confidence);
+    result->past = 0.0;
+}
+
+psi_status verdict_judge_growing(psi_ctx *ctx, psi_run *result)
+{
+    judging run = {.ctx = ctx, .result = result};
+    base_free(ctx, result->doubts);
+    result->doubts = NULL;
+    result->n_doubts = 0;
+    result->verdict = PSI_VERDICT_NO_SMALL_ANSWER;
+    return verdict_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_GROWTH, .state = -1, .other = -1});
+}
+
+psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
+                                 const problem_looks *vectors, const outcome_rewards *rewards,
+                                 const by_evidence *found, psi_run *result)
+{
+    psi_status status = PSI_OK;
+    judging run = {
+        .ctx = ctx, .problem = problem, .rewards = rewards, .found = found, .result = result};
+    const double past = result->past;
+    size_t rare;
+    TRY(count_visits(&run));
+    TRY(verdict_ask_vectors(&run, vectors, &rare));
+    result->doubtful = fmax(result->doubtful, (double)rare / (double)problem->n_states);
+    run.looks = vectors; // features need not have kept what there is to be remembered
+    TRY(ask_the_past(&run));
+    result->past = fmax(past, result->past);
+    const bool open = result->n_doubts > 0 || result->doubtful > VERDICT_DOUBTFUL;
+    if (result->verdict == PSI_VERDICT_CERTAIN && open) {
+        result->verdict = result->past > 0.0 && rare == 0 ? PSI_VERDICT_NOT_MARKOV
+                                                          : PSI_VERDICT_UNDETERMINED;
+    }
+done:
+    base_free(ctx, run.taken);
+    base_free(ctx, run.visits);
+    return status;
+}
+
+psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
+                                const problem_looks *looks, psi_run *result)
+{
+    psi_status status = PSI_OK;
+    const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};
+    judging run = {.ctx = ctx, .problem = problem, .rewards = &rewards, .result = result};
+    const double k = (double)result->n_latent;
+    int32_t pair[2], worst;
+    double mixed;
+    result->doubtful = result->confidence
+                           ? share_unclear(problem, result->labels, result->confidence)
+                           : result->ignored;
+    TRY(count_visits(&run));
+    TRY(verdict_ask_for_actions(&run, NULL));
+    TRY(verdict_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
+                          pair));
+    if (result->margin < refine_safe_nats(0.5 * k * (k - 1.0))) {
+        TRY(verdict_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_PAIR,
+                                            .state = pair[0],
+                                            .other = pair[1],
+                                            .nats = result->margin}));
+    }
+    if (looks->forest.n_nodes > 0) {
+        TRY(verdict_ask_looks(ctx, problem, &rewards, looks, result->labels, result->n_latent,
+                              REFINE_ALLOWED, &mixed, &worst));
+        result->doubtful = fmax(result->doubtful, mixed);
+        if (mixed > VERDICT_DOUBTFUL) {
+            TRY(verdict_doubt(&run,
+                              (psi_doubt){.kind = PSI_DOUBT_LOOKS, .state = worst, .other = -1}));
+        }
+    }
+    if (looks->forest.n_nodes > 0) TRY(verdict_ask_seldom(&run, looks->n_leaves));
+    TRY(ask_the_past(&run));
+    result->verdict =
+        result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV
+        : result->n_doubts > 0 || !result->converged || result->doubtful > VERDICT_DOUBTFUL
+            ? PSI_VERDICT_UNDETERMINED
+            : PSI_VERDICT_CERTAIN;
+done:
+    base_free(ctx, run.taken);
+    base_free(ctx, run.visits);
+    return status;
+}

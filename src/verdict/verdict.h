@@ -1,0 +1,32 @@
+// How sure an answer is, from the same evidence that found it.
+#ifndef PSI_VERDICT_VERDICT_H
+#define PSI_VERDICT_VERDICT_H
+
+#include "refine/by_evidence.h"
+
+// Fills verdict, margin, doubtful and doubts of the result, whose labels and n_latent are set.
+psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const problem_looks *looks,
+                         const outcome_rewards *rewards, const by_evidence *found, psi_run *result);
+
+// The same where the time was up before everything was asked: undetermined, with the margin of the
+// last refinement and the share of the observations that it was not sure of.
+void verdict_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
+                           psi_run *result);
+
+// Where latent states keep growing with the data (growth.h): no small answer, and what to do about
+// that instead of what to collect.
+psi_status verdict_judge_growing(psi_ctx *ctx, psi_run *result);
+
+// Of an answer by features that is certain: whether the vectors that they were learnt from leave
+// something open.
+psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
+                                 const problem_looks *vectors, const outcome_rewards *rewards,
+                                 const by_evidence *found, psi_run *result);
+
+// The same of labels that were found by successor features: are any two latent states one, is any
+// several by the looks of its observations (where looks has nodes) or by the past, and have two
+// rounds found the same and nothing hidden?
+psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
+                                const problem_looks *looks, psi_run *result);
+
+#endif

@@ -1,0 +1,152 @@
+// The verdict in words: the same for the command, the manifest and the report.
+#include <psifold/cluster.h>
+
+#include <math.h>
+#include <stdio.h>
+
+const char *psi_verdict_name(psi_verdict verdict)
+{
+    static const char *const NAMES[] = {
+#define X(name, text) text,
+        PSI_VERDICT_TABLE(X)
+#undef X
+    };
+    return NAMES[verdict];
+}
+
+const char *psi_doubt_name(psi_doubt_kind kind)
+{
+    static const char *const NAMES[] = {
+#define X(name, text) text,
+        PSI_DOUBT_TABLE(X)
+#undef X
+    };
+    return NAMES[kind];
+}
+
+void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
+{
+    if (c->stopped && c->verdict == PSI_VERDICT_UNDETERMINED) {
+        snprintf(text, size, "undetermined: the budget ended before %s; --resume goes on",
+                 c->converged ? "everything was asked and learnt"
+                              : "refinements did, and there may be more latent states");
+        return;
+    }
+    switch (c->verdict) {
+    case PSI_VERDICT_CERTAIN:
+        if (isfinite(c->margin)) {
+            snprintf(text, size,
+                     "certain: the two most similar latent states are %.0f nats apart, and nothing "
+                     "is left to tell apart",
+                     c->margin);
+        } else {
+            snprintf(text, size, "certain: nothing is left to tell apart");
+        }
+        return;
+    case PSI_VERDICT_UNDETERMINED:
+        if (c->doubtful > 0.0) {
+            snprintf(text, size,
+                     "undetermined: the data leave open what %.3g %% of the observations are%s",
+                     100.0 * c->doubtful,
+                     c->n_doubts > 0 ? "; see what to collect"
+                     : c->converged  ? ""
+                                     : ", and refinements went in circles");
+        } else {
+            snprintf(text, size, "undetermined: %s",
+                     c->n_doubts > 0 ? "every observation has its latent state, but the data leave "
+                                       "something open; see what to collect"
+                     : c->converged  ? "the data leave something open"
+                                     : "refinements went in circles");
+        }
+        return;
+    case PSI_VERDICT_NOT_MARKOV:
+        snprintf(text, size,
+                 "not Markov: for %.3g %% of the transitions, what came before tells more than the "
+                 "observation does; --stack %zu may help",
+                 100.0 * c->past, c->options.stack + 1);
+        return;
+    case PSI_VERDICT_NO_SMALL_ANSWER:
+        snprintf(text, size,
+                 "no small answer: latent states grow with the data, %zu in a quarter, %zu in half "
+                 "and %zu in all of them; no small set of them predicts the rewards",
+                 c->growth[0], c->growth[1], c->growth[2]);
+        return;
+    case PSI_VERDICT_NOTHING_TO_PREDICT:
+        snprintf(text, size,
+                 "nothing to predict: all rewards are the same, and no episode ends by itself");
+        return;
+    case PSI_VERDICT_NOT_ASKED: break;
+    }
+    snprintf(text, size, "whether anything is left to tell apart was not asked by this method");
+}
+
+void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
+{
+    char times[32] = "once";
+    if (doubt->visits != 1) {
+        snprintf(times, sizeof times, "%llu times", (unsigned long long)doubt->visits);
+    }
+    switch (doubt->kind) {
+    case PSI_DOUBT_PAIR:
+        if (doubt->nats == 0.0) {
+            snprintf(text, size,
+                     "latent states %d and %d were not clearly apart when they were first told "
+                     "apart: collect more of both",
+                     doubt->state, doubt->other);
+            return;
+        }
+        snprintf(text, size,
+                 "latent states %d and %d are only %.1f nats apart: collect more of both",
+                 doubt->state, doubt->other, doubt->nats);
+        return;
+    case PSI_DOUBT_UNTRIED:
+        if (doubt->state < 0) {
+            snprintf(text, size, "action %d was never taken: what it does is not known",
+                     doubt->other);
+            return;
+        }
+        snprintf(text, size, "action %d was never taken in latent state %d: try it there",
+                 doubt->other, doubt->state);
+        return;
+    case PSI_DOUBT_RARE:
+        snprintf(text, size,
+                 "action %d was taken only %s in some observations of latent state %d: take it "
+                 "there more often",
+                 doubt->other, times, doubt->state);
+        return;
+    case PSI_DOUBT_LOOKS:
+        snprintf(text, size,
+                 "what observations of latent state %d look like tells what follows: it may be "
+                 "several",
+                 doubt->state);
+        return;
+    case PSI_DOUBT_GROWTH:
+        snprintf(text, size,
+                 "take the labels as cells of a grid, no more: fewer numbers or coarser ones, or "
+                 "rewards that depend on less, may have a small answer");
+        return;
+    case PSI_DOUBT_SELDOM:
+        snprintf(text, size,
+                 "something that followed action %d in latent state %d was seen %s only, too few "
+                 "to tell which of its observations lead there: collect more of it",
+                 doubt->other, doubt->state, times);
+        return;
+    case PSI_DOUBT_TAILS:
+        snprintf(text, size,
+                 "a few rewards outweigh all others, as if they had no mean: collect more, or clip "
+                 "them");
+        return;
+    case PSI_DOUBT_PAST: break;
+    }
+    if (doubt->state < 0) {
+        snprintf(text, size,
+                 "what came before tells what follows, in many latent states: see the last %d "
+                 "observations as one (--stack %d)",
+                 doubt->other, doubt->other);
+        return;
+    }
+    snprintf(text, size,
+             "what came before latent state %d tells what follows it: see the last %d observations "
+             "as one (--stack %d)",
+             doubt->state, doubt->other, doubt->other);
+}

@@ -1,0 +1,130 @@
+// The tree of looks: every observation is in one cell, also where the tree has grown from some of
+// them only, and cells are small where groups meet.
+#include "support/support.h"
+
+#include "base/random.h"
+#include "problem/looks.h"
+
+#include <stdlib.h>
+
+enum { WIDTH = 2, MANY = 300000, GROWN = 1 << 18 };
+
+// A problem of n vectors, evenly in a square, of which nothing else is known.
+typedef struct square {
+    cluster_problem problem;
+    float *vectors;
+} square;
+
+static square square_new(size_t n)
+{
+    square s = {.problem = {.n_rows = n, .n_states = n}};
+    base_random random = base_random_stream(1, 0x6c6f, 0);
+    s.problem.states = malloc(n * sizeof *s.problem.states);
+    s.vectors = malloc(n * WIDTH * sizeof *s.vectors);
+    for (size_t i = 0; i < n; i++) {
+        s.problem.states[i] = i;
+        for (size_t w = 0; w < WIDTH; w++) {
+            s.vectors[i * WIDTH + w] = (float)(2.0 * base_random_uniform(&random) - 1.0);
+        }
+    }
+    return s;
+}
+
+static void square_free(square *s)
+{
+    free(s->problem.states);
+    free(s->vectors);
+}
+
+// Every row is in the part of its leaf and on its side of all planes above it.
+static void assert_in_place(const problem_looks *looks, size_t n)
+{
+    size_t leaves = 0, rows = 0;
+    for (size_t v = 0; v < looks->forest.n_nodes; v++) {
+        if (looks->left[v] >= 0) {
+            assert_true(looks->begin[v] == looks->begin[looks->left[v]]);
+            assert_true(looks->end[looks->left[v]] == looks->begin[looks->right[v]]);
+            assert_true(looks->end[v] == looks->end[looks->right[v]]);
+            continue;
+        }
+        leaves++;
+        assert_true(looks->end[v] > looks->begin[v]);
+        rows += looks->end[v] - looks->begin[v];
+        for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
+            assert_int_equal(looks->leaf[looks->row[i]], v);
+        }
+    }
+    assert_int_equal(leaves, looks->n_leaves);
+    assert_int_equal(rows, n);
+    for (size_t row = 0; row < n; row++) {
+        for (int32_t v = looks->leaf[row]; looks->parent[v] >= 0; v = looks->parent[v]) {
+            const int32_t up = looks->parent[v];
+            const float *plane = looks->plane + up * (WIDTH + 1), *x = looks->vectors + row * WIDTH;
+            float along = plane[WIDTH];
+            for (size_t w = 0; w < WIDTH; w++) along += x[w] * plane[w];
+            assert_int_equal(along > 0.0f, looks->right[up] == v);
+        }
+    }
+}
+
+static void every_observation_is_in_one_cell(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const size_t sizes[] = {1, 8, 9, 1000, GROWN, MANY};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        square s = square_new(sizes[i]);
+        problem_looks looks;
+        assert_ok(ctx, problem_looks_tree(ctx, &s.problem, WIDTH, s.vectors, &looks));
+        assert_in_place(&looks, sizes[i]);
+        assert_int_equal(problem_looks_are_sampled(&s.problem, &looks), sizes[i] > GROWN);
+        problem_looks_free(ctx, &looks);
+        square_free(&s);
+    }
+    psi_ctx_free(ctx);
+}
+
+// Two groups, left and right: cells that hold the border are divided, those far away are not.
+static void cells_are_small_where_groups_meet(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    square s = square_new(MANY);
+    problem_looks looks;
+    assert_ok(ctx, problem_looks_tree(ctx, &s.problem, WIDTH, s.vectors, &looks));
+    const size_t before = looks.forest.n_nodes;
+    int32_t *group = malloc(before * sizeof *group);
+    for (size_t v = 0; v < before; v++) { // of a cell that mixes them nothing is known
+        group[v] = s.vectors[looks.row[looks.begin[v]] * WIDTH] > 0.0f;
+        for (uint64_t i = looks.begin[v]; i < looks.end[v]; i++) {
+            if ((s.vectors[looks.row[i] * WIDTH] > 0.0f) != group[v]) group[v] = -1;
+        }
+    }
+    assert_ok(ctx, problem_looks_deepen(ctx, &s.problem, group, &looks));
+    assert_in_place(&looks, MANY);
+    assert_true(looks.forest.n_nodes > before && looks.forest.n_nodes < before + before / 10);
+    for (size_t v = 0; v < looks.forest.n_nodes; v++) {
+        if (looks.left[v] >= 0) continue;
+        bool left = false, right = false;
+        for (uint64_t i = looks.begin[v]; i < looks.end[v]; i++) {
+            const float x = s.vectors[looks.row[i] * WIDTH];
+            left |= x <= 0.0f;
+            right |= x > 0.0f;
+            if (v >= before) assert_true(x > -0.1f && x < 0.1f);
+        }
+        if (left && right) assert_true(looks.end[v] - looks.begin[v] <= 8);
+    }
+    free(group);
+    problem_looks_free(ctx, &looks);
+    square_free(&s);
+    psi_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_observation_is_in_one_cell),
+        cmocka_unit_test(cells_are_small_where_groups_meet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+// Does the past tell more than the latent state? Rings of states that are stepped through, with and
+// without a secret.
+#include "support/support.h"
+
+#include "base/context.h"
+#include "base/random.h"
+#include "verdict/past.h"
+
+enum { STATES = 40, LENGTH = 60, EPISODES = 400 };
+
+typedef enum secret { NOTHING, LAST_ACTION, ONCE } secret;
+
+// Two actions go on in a ring, and slip back with probability .1. LAST_ACTION: the slip is four
+// times as probable after action 1, in every state. ONCE: an episode slips at most once.
+static psi_trajectories *walk(psi_ctx *ctx, secret kind, uint64_t seed)
+{
+    const psi_episode_spec spec = {
+        .observation_dtype = PSI_INT64, .n_actions = 2, .observation_high = STATES};
+    psi_collector *collector;
+    psi_trajectories *data;
+    base_random random = base_random_stream(seed, 0x70617374, 0);
+    assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
+    for (size_t e = 0; e < EPISODES; e++) {
+        int64_t at[LENGTH + 1] = {base_random_below(&random, STATES)};
+        int32_t actions[LENGTH];
+        double rewards[LENGTH];
+        bool slipped = false;
+        for (size_t t = 0; t < LENGTH; t++) {
+            double slip = 0.1;
+            if (kind == LAST_ACTION && t > 0) slip = actions[t - 1] == 1 ? 0.16 : 0.04;
+            if (kind == ONCE && slipped) slip = 0.0;
+            const bool slips = base_random_uniform(&random) < slip;
+            slipped |= slips;
+            actions[t] = (int32_t)base_random_below(&random, 2);
+            rewards[t] = at[t] == 0;
+            at[t + 1] = (at[t] + (slips ? STATES - 1 : 1)) % STATES;
+        }
+        const psi_episode episode = {.length = LENGTH,
+                                     .observations = at,
+                                     .actions = actions,
+                                     .rewards = rewards,
+                                     .truncated = true};
+        assert_ok(ctx, psi_collector_add(collector, &episode));
+    }
+    assert_ok(ctx, psi_collector_finish(collector, &data));
+    return data;
+}
+
+static verdict_past ask(psi_ctx *ctx, secret kind, uint64_t seed)
+{
+    psi_trajectories *data = walk(ctx, kind, seed);
+    cluster_problem problem;
+    verdict_past past;
+    assert_ok(ctx, problem_new(ctx, data, 0, &problem));
+    const outcome_rewards rewards = {.n = problem.rewards.n, .of = problem.rewards.of};
+    int32_t *labels;
+    assert_ok(ctx, base_alloc(ctx, problem.n_rows, sizeof *labels, &labels));
+    size_t row = 0;
+    for (; row < problem.n_rows; row++) {
+        int64_t x;
+        const uint64_t which = row;
+        assert_ok(ctx, psi_observations_gather(ctx, data->observations, &which, 1, &x));
+        labels[row] = (int32_t)x;
+    }
+    assert_ok(ctx, verdict_ask_the_past(ctx, &problem, &rewards, labels, STATES, NULL, 0, 0.01, 0.0,
+                                        &past));
+    base_free(ctx, labels);
+    problem_free(ctx, &problem);
+    psi_trajectories_free(ctx, data);
+    return past;
+}
+
+static void a_secret_in_many_places_is_found(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        assert_true(ask(ctx, LAST_ACTION, seed).share > 0.0);
+        assert_true(ask(ctx, ONCE, seed).share > 0.0);
+    }
+    psi_ctx_free(ctx);
+}
+
+static void where_there_is_none_none_is_found(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    size_t suspected = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        const verdict_past past = ask(ctx, NOTHING, seed);
+        assert_true(past.share == 0.0);
+        suspected += past.suspect;
+    }
+    assert_true(suspected <= 4); // .05 of 40, and two standard errors
+    psi_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_secret_in_many_places_is_found),
+        cmocka_unit_test(where_there_is_none_none_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
