@@ -100,6 +100,10 @@ static bool made(psi_ctx *ctx, psi_status status, const void *what)
     return what != NULL;
 }
 
+// The call comes first, then the look at what it made.
+#define MADE(ctx, call, what) (last = (call), made(ctx, last, what))
+static psi_status last;
+
 // ---- tasks and data -----------------------------------------------------------------------------
 
 static void call_task(calls *c)
@@ -150,13 +154,13 @@ static void call_collect(calls *c)
     if (!c->has_task[i] || psi_task_check(ctx, &task) != PSI_OK || !is_small(&task)) return;
     const psi_episode_spec spec = psi_collect_spec(&task);
     const psi_status status = psi_collector_new(ctx, &spec, &collector);
-    if (!made(ctx, status, collector)) return;
+    if (!MADE(ctx, status, collector)) return;
     const psi_status collected = psi_collect(ctx, &task, episodes, byte(c), keep, collector, NULL);
     fuzz_judge(ctx, collected);
     psi_trajectories *data;
     if (collected != PSI_OK) {
         psi_collector_discard(collector);
-    } else if (made(ctx, psi_collector_finish(collector, &data), data)) {
+    } else if (MADE(ctx, psi_collector_finish(collector, &data), data)) {
         psi_trajectories_free(ctx, c->data[j]);
         c->data[j] = data;
     }
@@ -171,7 +175,7 @@ static void call_data(calls *c)
     psi_observations *stacked;
     if (!data) return;
     fuzz_judge(ctx, psi_trajectories_check(ctx, data, "data"));
-    if (made(ctx, psi_trajectories_summary(ctx, data, &summary), summary))
+    if (MADE(ctx, psi_trajectories_summary(ctx, data, &summary), summary))
         psi_summary_free(ctx, summary);
     fuzz_judge(ctx, psi_fingerprint_of(ctx, data, &fingerprint));
     const psi_status status = psi_observations_stack(
@@ -190,7 +194,7 @@ static void call_env(calls *c)
     if (byte(c) % 2 == 0) {
         psi_env *env;
         if (!c->has_task[i] || !is_small(&c->task[i])) return;
-        if (!made(ctx, psi_env_new(ctx, &c->task[i], n, byte(c), &env), env)) return;
+        if (!MADE(ctx, psi_env_new(ctx, &c->task[i], n, byte(c), &env), env)) return;
         psi_env_free(ctx, c->env[j]);
         c->env[j] = env;
         return;
@@ -235,7 +239,7 @@ static void call_cluster(calls *c)
     how.max_refinements = base_min(count(c), 6);
     how.stack = base_min(how.stack, 4);
     if (!data || c->clusterings++ >= MOST_CLUSTERINGS) return;
-    if (!made(ctx, psi_cluster(ctx, data, &how, &run), run)) return;
+    if (!MADE(ctx, psi_cluster(ctx, data, &how, &run), run)) return;
     REQUIRE(run->n_latent > 0 && run->model && run->labels);
     psi_run_free(ctx, c->run[j]);
     c->run[j] = run;
@@ -262,13 +266,13 @@ static void call_run(calls *c)
     fuzz_judge(ctx, status);
     if (status == PSI_OK) {
         psi_mark_terminals(data, labels);
-        if (made(ctx, psi_run_evaluate(ctx, run, data, labels, own, &errors), errors))
+        if (MADE(ctx, psi_run_evaluate(ctx, run, data, labels, own, &errors), errors))
             psi_run_errors_free(ctx, errors);
         fuzz_judge(ctx, psi_error_floor_of(ctx, run, data, labels, &floor));
         fuzz_judge(ctx, psi_purity_of(ctx, data, labels, run->n_latent, &purity));
         const psi_paths paths =
             psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
-        if (made(
+        if (MADE(
                 ctx,
                 psi_certify(ctx, run->model, number(c), &paths, number(c), number(c), &certificate),
                 certificate))
@@ -297,7 +301,7 @@ static void call_mdp(calls *c)
     }
     for (size_t i = 0; i < states * actions; i++) reward[i] = number(c);
     for (size_t i = 0; i < states; i++) terminal[i] = byte(c) % 4 == 0;
-    if (!made(ctx,
+    if (!MADE(ctx,
               psi_mdp_from_entries(ctx, states, actions, n, row, next, probability, reward,
                                    byte(c) % 2 ? terminal : NULL, &mdp),
               mdp))
@@ -318,7 +322,7 @@ static void call_partition(calls *c)
     for (size_t i = 0; i < MANY; i++) key[i] = (int32_t)(byte(c) % 5) - (byte(c) == 1);
     if (!a || !b || byte(c) % 3 == 0) {
         psi_partition *fresh;
-        if (!made(ctx, psi_partition_new(ctx, byte(c) % 8, key, &fresh), fresh)) return;
+        if (!MADE(ctx, psi_partition_new(ctx, byte(c) % 8, key, &fresh), fresh)) return;
         psi_partition_free(ctx, c->partition[j]);
         c->partition[j] = fresh;
         return;
@@ -343,21 +347,21 @@ static void call_theory(calls *c)
     psi_mdp *small;
     double a, b;
     if (!mdp) return;
-    if (made(ctx, psi_lsfm_new(ctx, mdp, number(c), &lsfm), lsfm)) psi_lsfm_free(ctx, lsfm);
+    if (MADE(ctx, psi_lsfm_new(ctx, mdp, number(c), &lsfm), lsfm)) psi_lsfm_free(ctx, lsfm);
     psi_refine_options how = psi_refine_defaults();
     how.gamma = number(c);
     if (byte(c) % 2) how.epsilon_sf = number(c);
-    if (made(ctx, psi_refine(ctx, mdp, &how, &refinement), refinement))
+    if (MADE(ctx, psi_refine(ctx, mdp, &how, &refinement), refinement))
         psi_refinement_free(ctx, refinement);
-    if (made(ctx, psi_bisimulation(ctx, mdp, number(c), &found), found))
+    if (MADE(ctx, psi_bisimulation(ctx, mdp, number(c), &found), found))
         psi_partition_free(ctx, found);
     psi_plan_options planning = psi_plan_defaults();
     planning.gamma = number(c);
     planning.max_sweeps = 200;
-    if (made(ctx, psi_value_iteration(ctx, mdp, &planning, &plan), plan)) psi_plan_free(ctx, plan);
+    if (MADE(ctx, psi_value_iteration(ctx, mdp, &planning, &plan), plan)) psi_plan_free(ctx, plan);
     if (!of) return;
     fuzz_judge(ctx, psi_reward_predictive_error(ctx, mdp, of, number(c), &a, &b));
-    if (made(ctx, psi_quotient(ctx, mdp, of, &small, &a), small)) psi_mdp_free(ctx, small);
+    if (MADE(ctx, psi_quotient(ctx, mdp, of, &small, &a), small)) psi_mdp_free(ctx, small);
 }
 
 static void call_model(calls *c)
@@ -371,12 +375,12 @@ static void call_model(calls *c)
     psi_quotient_result *found;
     psi_model_plan *plan;
     if (byte(c) % 2 == 0 && c->mdp[i]) {
-        if (!made(ctx, psi_model_from_mdp(ctx, c->mdp[i], &model), model)) return;
+        if (!MADE(ctx, psi_model_from_mdp(ctx, c->mdp[i], &model), model)) return;
     } else if (c->model[i]) {
         fuzz_path(path, files[byte(c) % 6]);
         const psi_status status = psi_model_write(ctx, c->model[i], path);
         fuzz_judge(ctx, status);
-        if (!made(ctx, psi_model_read(ctx, path, &model), model)) return;
+        if (!MADE(ctx, psi_model_read(ctx, path, &model), model)) return;
     }
     if (!model) return;
     psi_model_free(ctx, c->model[j]);
@@ -386,14 +390,14 @@ static void call_model(calls *c)
     how.tolerance = byte(c) % 3 ? 0.0 : number(c);
     how.epsilon_sf = byte(c) % 4 ? 0.0 : number(c);
     how.ignore_actions = byte(c) % 2;
-    if (made(ctx, psi_quotient_find(ctx, model, &how, &found), found))
+    if (MADE(ctx, psi_quotient_find(ctx, model, &how, &found), found))
         psi_quotient_free(ctx, found);
     psi_model_plan_options planning = psi_model_plan_defaults();
     planning.reward = word(c);
     planning.max_sweeps = 200;
-    if (made(ctx, psi_model_plan_find(ctx, model, &planning, &plan), plan))
+    if (MADE(ctx, psi_model_plan_find(ctx, model, &planning, &plan), plan))
         psi_model_plan_free(ctx, plan);
-    if (made(ctx, psi_mdp_from_model(ctx, model, byte(c) % 2 ? word(c) : NULL, &mdp), mdp)) {
+    if (MADE(ctx, psi_mdp_from_model(ctx, model, byte(c) % 2 ? word(c) : NULL, &mdp), mdp)) {
         psi_mdp_free(ctx, c->mdp[j]);
         c->mdp[j] = mdp;
     }
@@ -415,17 +419,17 @@ static void call_net(calls *c)
         spec.n_hidden = byte(c) % 8;
         for (size_t h = 0; h < PSI_MAX_HIDDEN; h++) spec.hidden[h] = count(c);
         if (spec.kind != PSI_NET_MLP) return; // others are large
-        if (!made(ctx, psi_net_new(ctx, &spec, 0, &net), net)) return;
+        if (!MADE(ctx, psi_net_new(ctx, &spec, 0, &net), net)) return;
     } else if (byte(c) % 2) {
-        if (!made(ctx, psi_net_clone(ctx, c->net[i], &net), net)) return;
-    } else if (!made(ctx, psi_net_head(ctx, c->net[i], count(c), count(c), 0, &net), net)) {
+        if (!MADE(ctx, psi_net_clone(ctx, c->net[i], &net), net)) return;
+    } else if (!MADE(ctx, psi_net_head(ctx, c->net[i], count(c), count(c), 0, &net), net)) {
         return;
     }
     psi_net_free(ctx, c->net[j]);
     c->net[j] = net;
     fuzz_judge(ctx, psi_net_tensor_info(ctx, net, count(c), &info));
     const psi_work_options room = {.max_batch = count(c), .kernels = byte(c) % 4 ? NULL : word(c)};
-    if (made(ctx, psi_work_new(ctx, net, &room, &work), work)) psi_work_free(ctx, work);
+    if (MADE(ctx, psi_work_new(ctx, net, &room, &work), work)) psi_work_free(ctx, work);
     if (c->net[1 - j]) {
         fuzz_judge(ctx, psi_net_blend(ctx, net, c->net[1 - j], number(c)));
         fuzz_judge(ctx, psi_net_set_head(ctx, net, c->net[1 - j]));
