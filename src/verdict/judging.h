@@ -43,5 +43,8 @@ psi_status verdict_ask_tails(judging *run);
 // part (n_nodes) of the *n parts of the looks that every node is in: distinct observations, or what
 // stands apart by gaps.
 psi_status verdict_find_parts(psi_ctx *ctx, const problem_looks *looks, int32_t **part, size_t *n);
+// The same, by smaller gaps: what somebody who remembers might tell apart.
+psi_status verdict_find_memorable_parts(psi_ctx *ctx, const problem_looks *looks, int32_t **part,
+                                        size_t *n);
 
 #endif

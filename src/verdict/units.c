@@ -8,34 +8,47 @@
 
 // Halves of a branch that are so many standard deviations apart look different; with fewer rows
 // than UNITS_FEW and two for every dimension in either, chance makes such gaps.
-static const float GAP = 3.0f;
+static const double GAP = 3.0;
 enum { LARGE = 512 };
 
 // ---- parts --------------------------------------------------------------------------------------
 
-// Whether the halves of a node look different.
-static bool is_gap(const problem_looks *looks, size_t v)
+// Whether the halves of a node are so many standard deviations apart, beyond chance.
+static bool is_gap(const problem_looks *looks, size_t v, double gap)
 {
-    if (looks->left[v] < 0 || looks->gap[v] <= GAP) return false;
+    if (looks->left[v] < 0 || (double)looks->gap[v] <= gap) return false;
     const size_t l = (size_t)looks->left[v], r = (size_t)looks->right[v];
     const size_t n = base_min(looks->end[l] - looks->begin[l], looks->end[r] - looks->begin[r]);
     // the widest direction of n points in d dimensions is that much wider than it should be
     const double chance = 1.0 + sqrt((double)looks->width / (double)n);
-    return n >= UNITS_FEW + 2 * looks->width &&
-           (double)looks->gap[v] > (double)GAP * chance * chance;
+    return n >= UNITS_FEW + 2 * looks->width && (double)looks->gap[v] > gap * chance * chance;
 }
 
-psi_status verdict_find_parts(psi_ctx *ctx, const problem_looks *looks, int32_t **part, size_t *n)
+static psi_status find_parts(psi_ctx *ctx, const problem_looks *looks, double gap, int32_t **part,
+                             size_t *n)
 {
     psi_status status = PSI_OK;
     *n = 0;
     TRY(base_alloc(ctx, looks->forest.n_nodes, sizeof **part, part));
     for (size_t v = 0; v < looks->forest.n_nodes; v++) { // parents come first
         const int32_t up = looks->parent[v];
-        (*part)[v] = up < 0 || is_gap(looks, (size_t)up) ? (int32_t)(*n)++ : (*part)[up];
+        (*part)[v] = up < 0 || is_gap(looks, (size_t)up, gap) ? (int32_t)(*n)++ : (*part)[up];
     }
 done:
     return status;
+}
+
+psi_status verdict_find_parts(psi_ctx *ctx, const problem_looks *looks, int32_t **part, size_t *n)
+{
+    return find_parts(ctx, looks, GAP, part, n);
+}
+
+// An even distribution that is cut in two has a gap of √3. What is remembered may be told apart by
+// less than what claims to be one thing: too fine a memory foretells nothing, and is asked in vain.
+psi_status verdict_find_memorable_parts(psi_ctx *ctx, const problem_looks *looks, int32_t **part,
+                                        size_t *n)
+{
+    return find_parts(ctx, looks, 2.0, part, n);
 }
 
 // ---- units --------------------------------------------------------------------------------------
@@ -62,7 +75,7 @@ static psi_status find_branches(judging *run, int32_t *branch)
         label[v] = run->found->grouping->group[v];
         if (looks->left[v] < 0) continue;
         const int32_t l = label[looks->left[v]], r = label[looks->right[v]];
-        label[v] = l == r && !is_gap(looks, v) ? l : -1;
+        label[v] = l == r && !is_gap(looks, v, GAP) ? l : -1;
     }
     for (size_t v = 0; v < nodes; v++) { // −1: nodes above branches, and leaves that mix groups
         const int32_t up = looks->parent[v];

@@ -84,7 +84,7 @@ static psi_status name_looks(judging *run, int32_t **look, size_t *n)
     const cluster_problem *problem = run->problem;
     int32_t *part = NULL;
     if (!run->looks) return PSI_OK; // of labels alone
-    TRY(verdict_find_parts(run->ctx, run->looks, &part, n));
+    TRY(verdict_find_memorable_parts(run->ctx, run->looks, &part, n));
     TRY(base_alloc(run->ctx, problem->n_rows, sizeof **look, look));
     for (size_t i = 0; i < problem->n_rows; i++) {
         const int32_t leaf = run->looks->leaf[i];
@@ -219,8 +219,8 @@ psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
     result->past = fmax(past, result->past);
     const bool open = result->n_doubts > 0 || result->doubtful > VERDICT_DOUBTFUL;
     if (result->verdict == PSI_VERDICT_CERTAIN && open) {
-        result->verdict = result->past > 0.0 && rare == 0 ? PSI_VERDICT_NOT_MARKOV
-                                                          : PSI_VERDICT_UNDETERMINED;
+        result->verdict =
+            result->past > 0.0 && rare == 0 ? PSI_VERDICT_NOT_MARKOV : PSI_VERDICT_UNDETERMINED;
     }
 done:
     base_free(ctx, run.taken);
