@@ -91,7 +91,9 @@ void mdp_tar_close(psi_ctx *ctx, mdp_tar *tar)
 mdp_tar_entry mdp_tar_find(const mdp_tar *tar, const char *entry)
 {
     const size_t number = mdp_names_find(&tar->names, entry, strlen(entry));
-    return number == SIZE_MAX ? (mdp_tar_entry){0} : tar->entry[number];
+    mdp_tar_entry found = {0};
+    if (number != SIZE_MAX) found = tar->entry[number];
+    return found;
 }
 
 psi_status mdp_tar_begin(psi_ctx *ctx, base_output *output, const char *entry, uint64_t size)
