@@ -128,6 +128,9 @@ typedef enum psi_dtype {
 PSI_API size_t psi_dtype_size(psi_dtype dtype);
 PSI_API const char *psi_dtype_name(psi_dtype dtype);
 
+// Memory that reading may ask for, at most, for every byte that is read: PSI_ELIMIT beyond.
+enum { PSI_BYTES_PER_BYTE = 4096 };
+
 // The most dimensions that an observation has.
 #define PSI_MAX_RANK 4
 

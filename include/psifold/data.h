@@ -53,7 +53,7 @@ PSI_API const void *psi_observations_data(const psi_observations *observations);
 // memory by naming a large action: reading is PSI_ELIMIT if that comes to more than
 // PSI_BYTES_PER_BYTE for every byte of observations, actions and rewards, which is a few thousand
 // actions for the smallest observations.
-enum { PSI_MAX_ACTIONS = 1 << 20, PSI_PAIR_BYTES = 16, PSI_BYTES_PER_BYTE = 4096 };
+enum { PSI_MAX_ACTIONS = 1 << 20, PSI_PAIR_BYTES = 16 };
 
 // A data set: the observations of all episodes, each stored once, and what happened between them.
 typedef struct psi_trajectories {

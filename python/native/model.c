@@ -118,11 +118,11 @@ int flat_quotient_summary(flat_session *session, const flat_quotient *quotient, 
 {
     const psi_quotient_result *r = quotient->result;
     return flat_json(session,
-                     json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I}", "states",
+                     json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:I}", "states",
                                (json_int_t)quotient->model->n_states, "blocks",
                                (json_int_t)r->partition->n_blocks, "settled",
                                (json_int_t)r->n_settled, "passes", (json_int_t)r->n_passes,
-                               "rounds", (json_int_t)r->n_rounds, "defect", r->defect, "seconds",
-                               r->seconds, "bytes", (json_int_t)r->bytes),
+                               "rounds", (json_int_t)r->n_rounds, "defect", flat_real(r->defect),
+                               "seconds", r->seconds, "bytes", (json_int_t)r->bytes),
                      json);
 }

@@ -112,7 +112,7 @@ static int network_of(flat_session *session, const flat_run *run, const psi_net 
 static json_t *floats(const float *values, size_t n)
 {
     json_t *array = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(array, json_real((double)values[i]));
+    for (size_t i = 0; i < n; i++) json_array_append_new(array, flat_real((double)values[i]));
     return array;
 }
 

@@ -249,7 +249,7 @@ static bool is_called(const psi_option *option, const char *name)
 
 const psi_option *psi_option_find(const psi_option_table *table, const char *name)
 {
-    for (size_t i = 0; i < table->n; i++) {
+    for (size_t i = 0; name && i < table->n; i++) {
         if (is_called(&table->rows[i], name)) return &table->rows[i];
     }
     return NULL;
@@ -269,7 +269,7 @@ psi_status psi_option_set(psi_ctx *ctx, const psi_option_table *table, void *opt
 {
     const psi_option *option = psi_option_find(table, name);
     char problem[BASE_OPTION_PROBLEM];
-    if (!option) return FAIL(ctx, PSI_EUSAGE, "there is no option '%s'", name);
+    if (!option) return FAIL(ctx, PSI_EUSAGE, "there is no option '%s'", name ? name : "NULL");
     if (!base_option_read(option, text, options, problem)) {
         return FAIL(ctx, PSI_EUSAGE, "%s", problem);
     }

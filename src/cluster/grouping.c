@@ -367,6 +367,7 @@ psi_status cluster_find_gap(psi_ctx *ctx, const psi_mdp *model, double gamma, do
     *gap = HUGE_VAL;
     TRY(psi_lsfm_new(ctx, model, gamma, &lsfm));
     for (size_t i = 0; i < k; i++) {
+        TRY(base_cancelled(ctx));
         for (size_t j = i + 1; j < k; j++) {
             double square = 0.0;
             for (size_t c = 0; c < k && square < *gap * *gap; c++) {

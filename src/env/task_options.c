@@ -356,6 +356,7 @@ static const char *range_of(const char *option)
 psi_status psi_task_set(psi_ctx *ctx, psi_task *task, const char *option, const char *value)
 {
     size_t i = 0;
+    if (!option) return FAIL(ctx, PSI_EUSAGE, "an option of a task has a name, not NULL");
     while (i < COUNT(OPTIONS) && strcmp(option, OPTIONS[i].name) != 0) i++;
     if (i == COUNT(OPTIONS) || !(OPTIONS[i].kinds >> task->kind & 1U)) {
         return FAIL(ctx, PSI_EUSAGE, "%s has no option --%s", NAMES[task->kind], option);

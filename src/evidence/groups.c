@@ -290,8 +290,8 @@ double evidence_novel(const evidence_groups *groups, size_t g, size_t node, bool
 {
     const evidence_rows *rows = groups->rows;
     const bool shares = g < groups->n;
-    const float *count = groups->count + (shares ? g : 0) * rows->n_outcomes;
-    const double *total = groups->total + (shares ? g : 0) * rows->n_families;
+    const float *count = shares ? groups->count + g * rows->n_outcomes : NULL;
+    const double *total = shares ? groups->total + g * rows->n_families : NULL;
     double sum = 0.0;
     for (size_t m = 0; m < rows->n_means; m++) {
         const size_t at = node * rows->n_means + m;

@@ -98,7 +98,8 @@ static psi_status read_placeholders(drn *d)
         mdp_scan_blanks(scan);
         if (!mdp_scan_number(scan, &value)) TRY(SCAN_FAIL(scan, "a placeholder without a number"));
         TRY(mdp_names_get(scan->ctx, &d->placeholders, word, length, &number));
-        TRY(base_resize(scan->ctx, d->placeholders.n, sizeof value, &d->placeholder));
+        if (!d->placeholder) // each has a line
+            TRY(base_alloc(scan->ctx, d->room + 1, sizeof value, &d->placeholder));
         d->placeholder[number] = value;
         mdp_scan_next_line(scan);
     }
@@ -197,20 +198,39 @@ static psi_status make_room(drn *d)
     fresh->choices[0] = fresh->offsets[0] = 0;
     psi_model_free(ctx, model);
     d->model = model = fresh;
-    // the names of the rewards
-    mdp_scan names = d->scan;
-    names.at = d->reward_line;
-    while (names.at && (mdp_scan_blanks(&names), !mdp_scan_at_end_of_line(&names))) {
-        const char *word;
-        const size_t length = mdp_scan_word(&names, &word);
-        for (size_t r = 0; r < model->n_rewards; r++) {
-            if (strlen(model->rewards[r].name) == length &&
-                memcmp(model->rewards[r].name, word, length) == 0)
-                TRY(SCAN_FAIL(&names, "the reward %.*s is declared twice", (int)length, word));
-        }
-        TRY(add_reward(d, word, length));
-    }
 done:
+    return status;
+}
+
+// The names of the rewards: first all of them, for each takes memory for every line.
+static psi_status read_reward_names(drn *d)
+{
+    psi_status status = PSI_OK;
+    mdp_scan scan = d->scan;
+    mdp_names names = {0};
+    size_t number;
+    scan.at = d->reward_line;
+    while (scan.at && (mdp_scan_blanks(&scan), !mdp_scan_at_end_of_line(&scan))) {
+        const char *word;
+        const size_t length = mdp_scan_word(&scan, &word), known = names.n;
+        TRY(mdp_names_get(scan.ctx, &names, word, length, &number));
+        if (number < known) {
+            TRY(SCAN_FAIL(&scan, "the reward %.*s is declared twice", (int)base_min(length, 40),
+                          word));
+        }
+    }
+    const double wanted = (double)names.n * (double)(d->n_states + d->room + 1) * sizeof(double);
+    const double size = (double)(scan.end - scan.text);
+    if (wanted > size * PSI_BYTES_PER_BYTE) {
+        TRY(FAIL(scan.ctx, PSI_ELIMIT,
+                 "%s: %zu rewards are too many for %zu lines of %.0f bytes in all; %d bytes of "
+                 "memory for each byte are the limit",
+                 scan.name, names.n, d->room + 1, size, PSI_BYTES_PER_BYTE));
+    }
+    for (size_t r = 0; r < names.n; r++)
+        TRY(add_reward(d, names.name[r].text, names.name[r].length));
+done:
+    mdp_names_free(scan.ctx, &names);
     return status;
 }
 
@@ -422,6 +442,7 @@ psi_status mdp_read_drn(psi_ctx *ctx, const char *name, const char *text, size_t
     TRY(psi_model_new(ctx, 0, 0, 0, &d.model));
     TRY(read_header(&d));
     TRY(make_room(&d));
+    TRY(read_reward_names(&d));
     TRY(read_states(&d));
     TRY(trim(&d));
     TRY(mdp_names_actions(ctx, &d.actions, d.model));

@@ -144,6 +144,16 @@ psi_status mdp_table_of(psi_ctx *ctx, const psi_model *model, const psi_model_re
         return FAIL(ctx, PSI_ELIMIT, "a table of %zu states and %zu actions is too large",
                     model->n_states, t.n_actions);
     }
+    const double given =
+        (double)model->n_states * sizeof *model->choices +
+        (double)model->n_choices * (sizeof *model->offsets + sizeof *model->action) +
+        (double)model->n_transitions * (sizeof *model->next + sizeof *model->probability);
+    if ((double)pairs * (2.0 * sizeof(double) + 1.0) > given * PSI_BYTES_PER_BYTE) {
+        return FAIL(ctx, PSI_ELIMIT,
+                    "a table of %zu actions in each of %zu states is too large for %zu choices; "
+                    "number the actions that occur from 0 on",
+                    t.n_actions, model->n_states, model->n_choices);
+    }
     TRY(base_alloc(ctx, t.n_actions, 1, &t.has));
     TRY(base_alloc_zero(ctx, model->n_states + 1, 1, &t.terminal));
     TRY(count_missing(ctx, &t, &missing));

@@ -36,6 +36,25 @@ done:
     return status;
 }
 
+// The slot that a word has, or would get.
+static size_t slot_of(const mdp_names *names, const char *text, size_t length, uint64_t hash)
+{
+    size_t at = hash & names->mask;
+    for (; names->slots[at] != 0; at = (at + 1) & names->mask) {
+        const mdp_name *name = &names->name[names->slots[at] - 1];
+        if (name->hash != hash || name->length != length) continue;
+        if (memcmp(name->text, text, length) == 0) break;
+    }
+    return at;
+}
+
+size_t mdp_names_find(const mdp_names *names, const char *text, size_t length)
+{
+    if (names->n == 0) return SIZE_MAX;
+    const uint32_t slot = names->slots[slot_of(names, text, length, hash_of(text, length))];
+    return slot == 0 ? SIZE_MAX : slot - 1;
+}
+
 psi_status mdp_names_get(psi_ctx *ctx, mdp_names *names, const char *text, size_t length,
                          size_t *number)
 {
@@ -44,11 +63,8 @@ psi_status mdp_names_get(psi_ctx *ctx, mdp_names *names, const char *text, size_
         if (status != PSI_OK) return status;
     }
     const uint64_t hash = hash_of(text, length);
-    size_t at = hash & names->mask;
-    for (; names->slots[at] != 0; at = (at + 1) & names->mask) {
-        const mdp_name *name = &names->name[names->slots[at] - 1];
-        if (name->hash != hash || name->length != length) continue;
-        if (memcmp(name->text, text, length) != 0) continue;
+    const size_t at = slot_of(names, text, length, hash);
+    if (names->slots[at] != 0) {
         *number = names->slots[at] - 1;
         return PSI_OK;
     }

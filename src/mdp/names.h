@@ -20,6 +20,8 @@ typedef struct mdp_names {
 // *number of the word, which must stay where it is as long as the names.
 psi_status mdp_names_get(psi_ctx *ctx, mdp_names *names, const char *text, size_t length,
                          size_t *number);
+// The number of a word that was got before; SIZE_MAX if it was not.
+size_t mdp_names_find(const mdp_names *names, const char *text, size_t length);
 void mdp_names_free(psi_ctx *ctx, mdp_names *names);
 
 // The model's actions from names by number: as numbers if all of them are that, else by name.

@@ -9,6 +9,7 @@
 #include "mdp/sparse_model.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct prism {
@@ -206,8 +207,8 @@ static psi_status read_lab(prism *p, const char *name, const char *text, size_t 
     mdp_scan scan = scan_of(p->ctx, name, text, size);
     int *label = NULL;
     size_t n = 0;
-    TRY(base_alloc(p->ctx, MOST_LABELS, sizeof *label, &label));
     if (!mdp_scan_to_content(&scan, "#")) return PSI_OK;
+    TRY(base_alloc(p->ctx, MOST_LABELS, sizeof *label, &label));
     TRY(read_label_names(p, &scan, label, &n));
     while (mdp_scan_to_content(&scan, "#")) {
         uint64_t s = 0, number = 0;
@@ -285,6 +286,67 @@ done:
     return status;
 }
 
+// Where a choice leads, in the order of the states. Rows of a table may name them in any order, and
+// to look through a long choice for each of them would take the square of its length.
+typedef struct arrival {
+    double probability;
+    int32_t next;
+} arrival;
+
+enum { LONG = 32 };
+
+static int by_next(const void *a, const void *b)
+{
+    const arrival *x = a, *y = b;
+    return (x->next > y->next) - (x->next < y->next);
+}
+
+// Sorts the transitions of long choices, and adds those to one state to the first of them; *out is
+// NULL where no choice is long.
+static psi_status sort_arrivals(const prism *p, arrival **out)
+{
+    psi_status status = PSI_OK;
+    const psi_model *model = p->model;
+    *out = NULL;
+    for (size_t c = 0; c < model->n_choices; c++) {
+        const uint64_t begin = model->offsets[c], n = model->offsets[c + 1] - begin;
+        if (n <= LONG) continue;
+        if (!*out) TRY(base_alloc(p->ctx, model->n_transitions, sizeof **out, out));
+        for (uint64_t i = begin; i < begin + n; i++)
+            (*out)[i] = (arrival){model->probability[i], model->next[i]};
+        qsort(*out + begin, n, sizeof **out, by_next);
+        for (uint64_t i = begin + n; --i > begin;) {
+            if ((*out)[i - 1].next == (*out)[i].next)
+                (*out)[i - 1].probability += (*out)[i].probability;
+        }
+    }
+done:
+    return status;
+}
+
+// The probability with which a choice leads to a state.
+static double mass_of(const prism *p, const arrival *sorted, uint64_t choice, uint64_t to)
+{
+    const psi_model *model = p->model;
+    const uint64_t end = model->offsets[choice + 1];
+    uint64_t low = model->offsets[choice], high = end;
+    double mass = 0.0;
+    if (end - low <= LONG) {
+        for (; low < end; low++)
+            if ((uint64_t)model->next[low] == to) mass += model->probability[low];
+        return mass;
+    }
+    while (low < high) { // the first that is not below
+        const uint64_t middle = low + (high - low) / 2;
+        if ((uint64_t)sorted[middle].next < to) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < end && (uint64_t)sorted[low].next == to ? sorted[low].probability : 0.0;
+}
+
 // r(s, c, t), added to the choice as far as t is expected.
 static psi_status read_trew(prism *p, const char *name, const char *text, size_t size)
 {
@@ -292,8 +354,10 @@ static psi_status read_trew(prism *p, const char *name, const char *text, size_t
     mdp_scan scan = scan_of(p->ctx, name, text, size);
     const psi_model *model = p->model;
     psi_model_reward *reward;
+    arrival *sorted = NULL;
     if (!mdp_scan_to_content(&scan, "#")) return PSI_OK;
     TRY(find_reward(p, text, false, &reward));
+    TRY(sort_arrivals(p, &sorted));
     mdp_scan_next_line(&scan);
     while (mdp_scan_to_content(&scan, "#")) {
         uint64_t s = 0, c = 0, t = 0;
@@ -308,13 +372,11 @@ static psi_status read_trew(prism *p, const char *name, const char *text, size_t
                           (unsigned long long)c));
         }
         const uint64_t choice = model->choices[s] + c;
-        for (uint64_t i = model->offsets[choice]; i < model->offsets[choice + 1]; i++) {
-            if ((uint64_t)model->next[i] == t)
-                reward->choice[choice] += model->probability[i] * value;
-        }
+        reward->choice[choice] += mass_of(p, sorted, choice, t) * value;
         mdp_scan_next_line(&scan);
     }
 done:
+    base_free(p->ctx, sorted);
     return status;
 }
 

@@ -27,9 +27,12 @@ typedef struct folding {
     bool ignore_actions;
     uint64_t *source; // (C of out) the choice of the first state that each comes from
     double *sum;      // (K) zero between choices; NULL where all choices are short
+    uint32_t *slot;   // of states with many choices: those that were kept, by their keys,
+    uint32_t *after;  // and the one before that shares a slot; counted from 1 in their state
+    size_t mask;      // slots in use for the state, less one
 } folding;
 
-enum { FEW = 16 }; // transitions of a short choice
+enum { FEW = 16 }; // transitions of a short choice; choices that are compared one by one
 
 static int by_number(const void *a, const void *b)
 {
@@ -89,22 +92,71 @@ static void fold_choice(folding *f, uint64_t c, uint64_t *filled)
     *filled += n;
 }
 
-// Does the choice equal an earlier one of its state in kind and in every mass?
-static bool is_repeated(const folding *f, uint64_t begin, uint64_t end, uint64_t c)
+// What masses of equal choices may differ by.
+static double rounding(const folding *f)
+{
+    return f->signing->cell ? (double)f->signing->cell * 0x1p-52 : 1e-12;
+}
+
+// Does the choice that was added last, c of the model, equal the kept one d in kind and in every
+// mass?
+static bool equals(const folding *f, uint64_t d, uint64_t end, uint64_t c)
 {
     const psi_model *out = f->out;
     const uint64_t from = out->offsets[end], n = out->offsets[end + 1] - from;
-    for (uint64_t d = begin; d < end; d++) {
-        if (f->signing->kind[f->source[d]] != f->signing->kind[c]) continue;
-        if (out->offsets[d + 1] - out->offsets[d] != n) continue;
-        const uint64_t other = out->offsets[d];
-        if (memcmp(out->next + other, out->next + from, n * sizeof *out->next) != 0) continue;
-        bool same = true;
-        for (uint64_t i = 0; i < n && same; i++)
-            same = fabs(out->probability[other + i] - out->probability[from + i]) <=
-                   (f->signing->cell ? (double)f->signing->cell * 0x1p-52 : 1e-12);
-        if (same) return true;
+    const uint64_t other = out->offsets[d];
+    if (f->signing->kind[f->source[d]] != f->signing->kind[c]) return false;
+    if (out->offsets[d + 1] - other != n) return false;
+    if (memcmp(out->next + other, out->next + from, n * sizeof *out->next) != 0) return false;
+    for (uint64_t i = 0; i < n; i++) {
+        const double apart = out->probability[other + i] - out->probability[from + i];
+        if (fabs(apart) > rounding(f)) return false;
     }
+    return true;
+}
+
+// The same of a state with many choices. Those whose masses are equal have nearly the same sum of
+// them with weights, so only choices of three cells of that sum are compared.
+static bool is_among_many(folding *f, uint64_t begin, uint64_t end, uint64_t c)
+{
+    const psi_model *out = f->out;
+    const uint64_t from = out->offsets[end], n = out->offsets[end + 1] - from;
+    uint64_t key = mdp_mix(f->signing->kind[c] + (n << 32));
+    double sum = 0.0;
+    for (uint64_t i = 0; i < n; i++) {
+        key = mdp_mix(key ^ (uint64_t)out->next[from + i]);
+        sum += out->probability[from + i] * (1.0 + (double)(key >> 11) * 0x1p-53);
+    }
+    const double cell = floor(sum / (4.0 * (double)n * rounding(f)));
+    size_t slot = 0;
+    for (int beside = -1; beside <= 1; beside++) {
+        const double near = cell + beside;
+        uint64_t bits;
+        memcpy(&bits, &near, sizeof bits);
+        const size_t at = mdp_mix(key ^ bits) & f->mask;
+        if (beside == 0) slot = at;
+        for (uint32_t d = f->slot[at]; d > 0; d = f->after[d - 1])
+            if (equals(f, begin + d - 1, end, c)) return true;
+    }
+    f->after[end - begin] = f->slot[slot];
+    f->slot[slot] = (uint32_t)(end - begin + 1);
+    return false;
+}
+
+static void forget_choices(folding *f, size_t n)
+{
+    f->mask = 1;
+    while (f->mask < n) f->mask = 2 * f->mask + 1;
+    memset(f->slot, 0, (f->mask + 1) * sizeof *f->slot);
+}
+
+// Does the choice equal an earlier one of its state?
+static bool is_repeated(folding *f, size_t n, uint64_t begin, uint64_t end, uint64_t c)
+{
+    if (f->signing->distinct) return false;
+    if (n > FEW) return is_among_many(f, begin, end, c);
+    for (uint64_t d = begin; d < end; d++)
+        if (equals(f, d, end, c)) return true;
     return false;
 }
 
@@ -117,11 +169,13 @@ static void fold_transitions(folding *f)
     for (size_t k = 0; k < f->n_blocks; k++) {
         const size_t s = f->first[k];
         const uint64_t begin = kept;
+        const size_t n = model->choices[s + 1] - model->choices[s];
+        if (n > FEW && f->slot) forget_choices(f, n);
         for (uint64_t c = model->choices[s]; c < model->choices[s + 1]; c++) {
             const uint64_t before = filled;
             fold_choice(f, c, &filled);
             out->offsets[kept + 1] = filled;
-            if (!f->signing->distinct && is_repeated(f, begin, kept, c)) {
+            if (is_repeated(f, n, begin, kept, c)) {
                 filled = before;
                 continue;
             }
@@ -189,6 +243,10 @@ static psi_status fold(psi_ctx *ctx, folding *f, const psi_quotient_options *opt
     TRY(base_alloc(ctx, n_choices, sizeof *f->source, &f->source));
     if (f->signing->most_entries > FEW || is_approximate(options))
         TRY(base_alloc_zero(ctx, f->n_blocks, sizeof *f->sum, &f->sum));
+    if (!f->signing->distinct && f->signing->most_choices > FEW) {
+        TRY(base_alloc(ctx, 2 * f->signing->most_choices, sizeof *f->slot, &f->slot));
+        TRY(base_alloc(ctx, f->signing->most_choices, sizeof *f->after, &f->after));
+    }
     f->out->chain = model->chain;
     fold_transitions(f);
     if (f->out->n_transitions < n_transitions / 2) { // else what is left over is not worth a copy
@@ -348,6 +406,8 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
     *out = result;
     result = NULL;
 done:
+    base_free(ctx, f.slot);
+    base_free(ctx, f.after);
     base_free(ctx, f.sum);
     base_free(ctx, f.source);
     psi_model_free(ctx, f.out);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNFOLDED = 32 }; // products of residues that a wide number holds without a fold
+enum { UNFOLDED = 32 };     // products of residues that a wide number holds without a fold
+enum { MANY_CHOICES = 64 }; // of a state: from here on they are sorted, not compared one by one
 
 static const uint64_t CELL_START = 382; // thousandths: no usual number lies on a border of cells
 
@@ -40,6 +41,29 @@ static uint64_t form_hash(const mdp_form *form)
     return total;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// The same for a state with so many choices that looking for each among the others takes too long.
+static uint64_t large_set_hash(const mdp_signing *signing, const uint32_t *block, size_t state,
+                               uint64_t *hash)
+{
+    const uint64_t first = signing->model->choices[state];
+    const size_t n = signing->model->choices[state + 1] - first;
+    uint64_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        hash[i] = mdp_times(choice_sum(signing, block, first + i),
+                            mdp_kind_weight(signing, signing->kind[first + i]));
+    }
+    qsort(hash, n, sizeof *hash, by_number);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || hash[i] != hash[i - 1]) total += mdp_mix(hash[i]);
+    return total;
+}
+
 // The sum over the different ones among the choices' hashes: they are a set.
 static uint64_t set_hash(const mdp_signing *signing, const uint32_t *block, size_t state,
                          uint64_t *hash)
@@ -47,6 +71,8 @@ static uint64_t set_hash(const mdp_signing *signing, const uint32_t *block, size
     const psi_model *model = signing->model;
     uint64_t total = 0;
     size_t n = 0;
+    if (model->choices[state + 1] - model->choices[state] > MANY_CHOICES)
+        return large_set_hash(signing, block, state, hash);
     for (uint64_t c = model->choices[state]; c < model->choices[state + 1]; c++) {
         const uint64_t sum = choice_sum(signing, block, c);
         const uint64_t own = mdp_times(sum, mdp_kind_weight(signing, signing->kind[c]));
@@ -99,18 +125,12 @@ void mdp_form_free(psi_ctx *ctx, mdp_form *form)
     *form = (mdp_form){0};
 }
 
-static int by_block(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 // Sorts n pairs (block, mass) by block.
 static void sort_pairs(uint64_t *pair, size_t n)
 {
     enum { FEW = 24 };
     if (n > FEW) {
-        qsort(pair, n, 2 * sizeof *pair, by_block);
+        qsort(pair, n, 2 * sizeof *pair, by_number); // the first of a pair
         return;
     }
     for (size_t i = 1; i < n; i++) {
@@ -183,6 +203,36 @@ static int compare_words(const uint64_t *a, size_t n, const uint64_t *b, size_t 
     return (n > m) - (n < m);
 }
 
+// Choices as words that stand one after the other.
+typedef struct word_lists {
+    const uint64_t *words;
+    const size_t *start;
+} word_lists;
+
+static int compare_choices(const void *a, const void *b, void *lists)
+{
+    const word_lists *of = lists;
+    const size_t c = *(const size_t *)a, d = *(const size_t *)b;
+    return compare_words(of->words + of->start[c], of->start[c + 1] - of->start[c],
+                         of->words + of->start[d], of->start[d + 1] - of->start[d]);
+}
+
+// Puts choice c in its place among those before it, behind the last that is not larger.
+static void insert_choice(word_lists *lists, size_t c, size_t *order)
+{
+    size_t low = 0, high = c;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (compare_choices(&order[middle], &c, lists) > 0) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    memmove(order + low + 1, order + low, (c - low) * sizeof *order);
+    order[low] = c;
+}
+
 void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t state, mdp_form *form)
 {
     const psi_model *model = signing->model;
@@ -195,26 +245,17 @@ void mdp_form_fill(const mdp_signing *signing, const uint32_t *block, size_t sta
         form->begin[1] = fill_choice(signing, block, first, form, form->words);
         return;
     }
-    // every choice into the scratch, in order by insertion, then once each in front
+    // every choice into the scratch, in order, then once each in front
     uint64_t *scratch = form->words + signing->most_choices + 2 * signing->most_entries;
     size_t *start = form->order, *order = form->order + signing->most_choices + 1;
+    word_lists lists = {scratch, start};
     start[0] = 0;
     for (size_t c = 0; c < n; c++) {
         start[c + 1] = start[c] + fill_choice(signing, block, first + c, form, scratch + start[c]);
-        size_t low = 0, high = c; // behind the last that is not larger
-        while (low < high) {
-            const size_t middle = (low + high) / 2, o = order[middle];
-            const bool larger = compare_words(scratch + start[o], start[o + 1] - start[o],
-                                              scratch + start[c], start[c + 1] - start[c]) > 0;
-            if (larger) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        memmove(order + low + 1, order + low, (c - low) * sizeof *order);
-        order[low] = c;
+        order[c] = c;
+        if (n <= MANY_CHOICES) insert_choice(&lists, c, order);
     }
+    if (n > MANY_CHOICES) qsort_r(order, n, sizeof *order, compare_choices, &lists);
     for (size_t i = 0; i < n; i++) {
         const uint64_t *words = scratch + start[order[i]];
         const size_t length = start[order[i] + 1] - start[order[i]], at = form->begin[form->n];

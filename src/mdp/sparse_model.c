@@ -74,12 +74,18 @@ void psi_model_free(psi_ctx *ctx, psi_model *model)
     base_free(ctx, model);
 }
 
+// Room for one more than n, which doubles: full at powers of two.
+static psi_status make_room(psi_ctx *ctx, size_t n, size_t size, void *block)
+{
+    return (n & (n - 1)) == 0 ? base_resize(ctx, 2 * n + (n == 0), size, block) : PSI_OK;
+}
+
 psi_status mdp_model_add_label(psi_ctx *ctx, psi_model *model, const char *name, size_t length,
                                uint8_t **holds)
 {
     psi_status status = PSI_OK;
     psi_model_label label = {0};
-    TRY(base_resize(ctx, model->n_labels + 1, sizeof label, &model->labels));
+    TRY(make_room(ctx, model->n_labels, sizeof label, &model->labels));
     TRY(mdp_copy_name(ctx, name, length, &label.name));
     TRY(base_alloc_zero(ctx, model->n_states, 1, &label.holds));
     *holds = label.holds;
@@ -95,7 +101,7 @@ psi_status mdp_model_add_reward(psi_ctx *ctx, psi_model *model, const char *name
 {
     psi_status status = PSI_OK;
     psi_model_reward reward = {0};
-    TRY(base_resize(ctx, model->n_rewards + 1, sizeof reward, &model->rewards));
+    TRY(make_room(ctx, model->n_rewards, sizeof reward, &model->rewards));
     TRY(mdp_copy_name(ctx, name, length, &reward.name));
     if (state) TRY(base_alloc_zero(ctx, model->n_states, sizeof(double), &reward.state));
     if (choice) TRY(base_alloc_zero(ctx, model->n_choices, sizeof(double), &reward.choice));

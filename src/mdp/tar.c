@@ -37,37 +37,63 @@ static uint64_t sum_of(const char *header)
     return sum;
 }
 
-psi_status mdp_tar_find(psi_ctx *ctx, const mdp_tar *tar, const char *entry, const char **data,
-                        size_t *size)
+static psi_status add_entry(psi_ctx *ctx, mdp_tar *tar, const char *header, mdp_tar_entry entry)
 {
+    psi_status status = PSI_OK;
+    const char *name = header;
+    size_t room = NAME, number;
+    const size_t known = tar->names.n;
+    if (header[TYPE_AT] != '0' && header[TYPE_AT] != '\0') return PSI_OK; // no file
+    while (room > 1 && (name[0] == '/' || (name[0] == '.' && name[1] == '/'))) name++, room--;
+    TRY(mdp_names_get(ctx, &tar->names, name, strnlen(name, room), &number));
+    if (number < known) return PSI_OK;
+    if (number == tar->room) {
+        const size_t more = base_max(2 * tar->room, 32);
+        TRY(base_resize(ctx, more, sizeof *tar->entry, &tar->entry));
+        tar->room = more;
+    }
+    tar->entry[number] = entry;
+done:
+    return status;
+}
+
+psi_status mdp_tar_open(psi_ctx *ctx, mdp_tar *tar)
+{
+    psi_status status = PSI_OK;
     size_t at = 0;
-    *data = NULL;
-    *size = 0;
     while (at + BLOCK <= tar->size) {
         const char *header = tar->bytes + at;
-        uint64_t length, sum;
+        uint64_t length = 0, sum = 0;
         if (header[0] == '\0') return PSI_OK; // the end
         if (!read_number(header + SUM_AT, 8, &sum) || sum != sum_of(header) ||
             !read_number(header + SIZE_AT, SIZE_LENGTH, &length)) {
-            return FAIL(ctx, PSI_EFORMAT, "%s: the tar header at byte %zu is damaged", tar->name,
-                        at);
+            TRY(FAIL(ctx, PSI_EFORMAT, "%s: the tar header at byte %zu is damaged", tar->name, at));
         }
         at += BLOCK;
         if (length > tar->size - at)
-            return FAIL(ctx, PSI_EFORMAT, "%s is cut off inside %.*s", tar->name, NAME, header);
-        const char *name = header;
-        size_t room = NAME;
-        while (room > 1 && (name[0] == '/' || (name[0] == '.' && name[1] == '/'))) name++, room--;
-        const bool is_file = header[TYPE_AT] == '0' || header[TYPE_AT] == '\0';
-        if (is_file && strlen(entry) < room && strncmp(name, entry, room) == 0) {
-            *data = tar->bytes + at;
-            *size = length;
-            return PSI_OK;
-        }
+            TRY(FAIL(ctx, PSI_EFORMAT, "%s is cut off inside %.*s", tar->name, NAME, header));
+        TRY(add_entry(ctx, tar, header, (mdp_tar_entry){tar->bytes + at, length}));
         if (length > SIZE_MAX - BLOCK) break;
         at += base_min(base_round_up(length, BLOCK), tar->size - at);
     }
-    return FAIL(ctx, PSI_EFORMAT, "%s is cut off: the tar has no end", tar->name);
+    TRY(FAIL(ctx, PSI_EFORMAT, "%s is cut off: the tar has no end", tar->name));
+done:
+    return status;
+}
+
+void mdp_tar_close(psi_ctx *ctx, mdp_tar *tar)
+{
+    mdp_names_free(ctx, &tar->names);
+    base_free(ctx, tar->entry);
+    tar->entry = NULL;
+}
+
+mdp_tar_entry mdp_tar_find(const mdp_tar *tar, const char *entry)
+{
+    const size_t number = mdp_names_find(&tar->names, entry, strlen(entry));
+    mdp_tar_entry found = {0};
+    if (number != SIZE_MAX) found = tar->entry[number];
+    return found;
 }
 
 psi_status mdp_tar_begin(psi_ctx *ctx, base_output *output, const char *entry, uint64_t size)

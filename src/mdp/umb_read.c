@@ -50,11 +50,9 @@ static psi_status check_system(umb *u, const json_t *system)
 static psi_status read_index(umb *u)
 {
     psi_status status = PSI_OK;
-    const char *text;
-    size_t size;
-    TRY(mdp_tar_find(u->ctx, &u->tar, "index.json", &text, &size));
-    if (!text) TRY(FAIL(u->ctx, PSI_EFORMAT, "%s: the tar has no index.json", u->tar.name));
-    TRY(base_json_parse(u->ctx, u->tar.name, text, size, &u->index));
+    const mdp_tar_entry text = mdp_tar_find(&u->tar, "index.json");
+    if (!text.data) TRY(FAIL(u->ctx, PSI_EFORMAT, "%s: the tar has no index.json", u->tar.name));
+    TRY(base_json_parse(u->ctx, u->tar.name, text.data, text.size, &u->index));
     const json_t *version = json_object_get(u->index, "format-version");
     if (!json_is_integer(version) || json_integer_value(version) != 1)
         TRY(FAIL(u->ctx, PSI_EUNSUPPORTED, "%s: only version 1 of UMB is read", u->tar.name));
@@ -85,15 +83,14 @@ done:
 static psi_status find_array(umb *u, const char *entry, size_t count, size_t bytes,
                              const char **data)
 {
-    psi_status status = PSI_OK;
-    size_t size, wanted;
-    TRY(mdp_tar_find(u->ctx, &u->tar, entry, data, &size));
-    if (*data && (!base_mul(count, bytes, &wanted) || size != wanted)) {
-        TRY(FAIL(u->ctx, PSI_EFORMAT, "%s: %s has %zu bytes, not %zu times %zu", u->tar.name, entry,
-                 size, count, bytes));
+    const mdp_tar_entry found = mdp_tar_find(&u->tar, entry);
+    size_t wanted;
+    *data = found.data;
+    if (*data && (!base_mul(count, bytes, &wanted) || found.size != wanted)) {
+        return FAIL(u->ctx, PSI_EFORMAT, "%s: %s has %zu bytes, not %zu times %zu", u->tar.name,
+                    entry, found.size, count, bytes);
     }
-done:
-    return status;
+    return PSI_OK;
 }
 
 static uint64_t word_at(const char *data, size_t i)
@@ -212,16 +209,15 @@ static psi_status read_action_names(umb *u)
     psi_status status = PSI_OK;
     psi_model *model = u->model;
     uint64_t *offset = NULL;
-    const char *map, *text;
-    size_t size;
-    TRY(mdp_tar_find(u->ctx, &u->tar, "actions/choices/strings.bin", &text, &size));
+    const char *map;
+    const mdp_tar_entry text = mdp_tar_find(&u->tar, "actions/choices/strings.bin");
     TRY(find_array(u, "actions/choices/string-mapping.bin", u->n_actions + 1, 8, &map));
-    if (!map || !text) return PSI_OK;
+    if (!map || !text.data) return PSI_OK;
     TRY(base_alloc(u->ctx, u->n_actions + 1, sizeof *offset, &offset));
-    TRY(read_offsets(u, "actions/choices/string-mapping.bin", u->n_actions, size, offset));
+    TRY(read_offsets(u, "actions/choices/string-mapping.bin", u->n_actions, text.size, offset));
     TRY(base_alloc_zero(u->ctx, u->n_actions, sizeof *model->action_names, &model->action_names));
     for (size_t a = 0; a < u->n_actions; a++) {
-        const char *name = text + offset[a];
+        const char *name = text.data + offset[a];
         const size_t length = offset[a + 1] - offset[a];
         if (memchr(name, '\0', length) || memchr(name, '\n', length))
             TRY(FAIL(u->ctx, PSI_EFORMAT, "%s: the name of action %zu is no text", u->tar.name, a));
@@ -289,13 +285,12 @@ static psi_status read_labels(umb *u)
     json_object_foreach(all, id, annotation)
     {
         char entry[160];
-        const char *name = name_of(id, annotation), *data;
-        size_t size;
+        const char *name = name_of(id, annotation);
         uint8_t *holds;
         bool found;
         TRY(entry_name(u, entry, sizeof entry, "aps", id, "states"));
-        TRY(mdp_tar_find(u->ctx, &u->tar, entry, &data, &size));
-        if (!data || strcmp(name, "init") == 0) continue; // holds nowhere; or is known already
+        if (!mdp_tar_find(&u->tar, entry).data || strcmp(name, "init") == 0)
+            continue; // holds nowhere; or is known already
         TRY(mdp_model_add_label(u->ctx, u->model, name, strlen(name), &holds));
         TRY(read_bits(u, entry, u->n_states, holds, &found));
     }
@@ -330,14 +325,12 @@ static psi_status read_rewards(umb *u)
         char entry[3][160];
         static const char *const of[] = {"states", "choices", "branches"};
         const json_t *type = json_object_get(annotation, "type");
-        const char *name = name_of(id, annotation), *data;
+        const char *name = name_of(id, annotation);
         psi_model_reward *reward;
         bool there[3], found;
-        size_t size;
         for (int i = 0; i < 3; i++) {
             TRY(entry_name(u, entry[i], sizeof entry[i], "rewards", id, of[i]));
-            TRY(mdp_tar_find(u->ctx, &u->tar, entry[i], &data, &size));
-            there[i] = data != NULL;
+            there[i] = mdp_tar_find(&u->tar, entry[i]).data != NULL;
         }
         if (!there[0] && !there[1] && !there[2]) continue;
         TRY(mdp_model_add_reward(u->ctx, u->model, name, strlen(name), there[0],
@@ -361,6 +354,7 @@ psi_status mdp_read_umb(psi_ctx *ctx, const char *name, const char *bytes, size_
         TRY(mdp_gunzip(ctx, name, bytes, size, &unpacked, &u.tar.size));
         u.tar.bytes = unpacked;
     }
+    TRY(mdp_tar_open(ctx, &u.tar));
     TRY(read_index(&u));
     TRY(psi_model_new(ctx, u.n_states, u.n_choices, u.n_branches, &u.model));
     u.model->chain = json_integer_value(json_object_get(
@@ -376,6 +370,7 @@ psi_status mdp_read_umb(psi_ctx *ctx, const char *name, const char *bytes, size_
 done:
     psi_model_free(ctx, u.model);
     json_decref(u.index);
+    mdp_tar_close(ctx, &u.tar);
     base_free(ctx, unpacked);
     return status;
 }

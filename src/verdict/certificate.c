@@ -39,18 +39,18 @@ done:
     return status;
 }
 
-// ‖x F‖₂ for a row vector x.
-static double through_f(const psi_lsfm *lsfm, const double *x)
+// ‖x F‖₂ for a row vector x, most of which is zero; sum (K) is scratch.
+static double through_f(const psi_lsfm *lsfm, const double *x, double *sum)
 {
     const size_t k = lsfm->n_latent;
     double square = 0.0;
-    for (size_t column = 0; column < k; column++) {
-        double sum = 0.0;
-        for (size_t row = 0; row < k; row++) {
-            if (x[row] != 0.0) sum += x[row] * lsfm->f[row * k + column];
-        }
-        square += sum * sum;
+    memset(sum, 0, k * sizeof *sum);
+    for (size_t row = 0; row < k; row++) {
+        if (x[row] == 0.0) continue;
+        for (size_t column = 0; column < k; column++)
+            sum[column] += x[row] * lsfm->f[row * k + column];
     }
+    for (size_t column = 0; column < k; column++) square += sum[column] * sum[column];
     return sqrt(square);
 }
 
@@ -70,7 +70,7 @@ static double longest_row(const psi_lsfm *lsfm)
     return longest;
 }
 
-// One pair (k, a): its errors, and two standard errors of each.
+// One pair (k, a): its errors, and two standard errors of each. difference (2, K) is scratch.
 static void judge_pair(const psi_mdp *model, const psi_lsfm *lsfm, const psi_counts *seen,
                        size_t pair, double reach, double *difference, psi_certificate *out)
 {
@@ -86,7 +86,7 @@ static void judge_pair(const psi_mdp *model, const psi_lsfm *lsfm, const psi_cou
         difference[model->next[i]] -= model->probability[i];
     }
     out->visits[pair] = (uint64_t)n;
-    out->sf_error[pair] = lsfm->gamma * through_f(lsfm, difference);
+    out->sf_error[pair] = lsfm->gamma * through_f(lsfm, difference, difference + lsfm->n_latent);
     out->sf_doubt[pair] = 2.0 * lsfm->gamma * reach * sqrt(spread / n);
     out->reward_error[pair] = fabs(model->reward[pair] - seen->reward_sum[pair] / rewards);
     out->reward_doubt[pair] = 2.0 * sqrt(seen->reward_scatter[pair] / rewards / rewards);
@@ -110,11 +110,12 @@ psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma, const p
     TRY(certificate_new(ctx, model->n_states, model->n_actions, &made));
     TRY(psi_lsfm_new(ctx, model, gamma, &lsfm));
     TRY(psi_counts_new(ctx, paths, &seen));
-    TRY(base_alloc(ctx, model->n_states, sizeof *difference, &difference));
+    TRY(base_alloc(ctx, 2 * model->n_states, sizeof *difference, &difference));
     made->epsilon_reward = epsilon_reward;
     made->epsilon_sf = epsilon_sf;
     const double reach = longest_row(lsfm);
     for (size_t pair = 0; pair < model->n_states * model->n_actions; pair++) {
+        if (pair % 1024 == 0) TRY(base_cancelled(ctx));
         if (model->terminal[pair / model->n_actions]) continue;
         if (seen->visits[pair] == 0.0) {
             made->unseen++;

@@ -121,6 +121,7 @@ static psi_status find_needed(judging *run, double *needed)
     laws all = {0};
     TRY(laws_new(run->ctx, groups, &all));
     for (size_t g = 0; g < groups->n_groups; g++) {
+        TRY(base_cancelled(run->ctx));
         const double *counts = groups->counts + g * groups->n_outcomes;
         const double nearest = distance_to_nearest(groups, &all, g);
         const double apart = fmin(nearest, 1.5 * RESOLUTION); // at three standard errors, not two

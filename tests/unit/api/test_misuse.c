@@ -85,6 +85,13 @@ CASE(arrays_save, return psi_arrays_save(ctx, NULL, NULL, 0);)
 CASE(array_load, psi_shape shape; void *data;
      return psi_array_load(ctx, NULL, NULL, PSI_FLOAT64, &shape, &data);)
 CASE(task_name, psi_task task; return psi_task_defaults(ctx, NULL, NULL, &task);)
+CASE(option_name, psi_cluster_options how = psi_cluster_defaults();
+     return psi_option_set(ctx, psi_cluster_option_table(), &how, NULL, "1", NULL);)
+CASE(option_value, psi_cluster_options how = psi_cluster_defaults();
+     return psi_option_set(ctx, psi_cluster_option_table(), &how, "gamma", NULL, NULL);)
+CASE(task_option, psi_task task;
+     if (psi_task_defaults(ctx, "column-world", NULL, &task) != PSI_OK) return PSI_OK;
+     return psi_task_set(ctx, &task, NULL, "1");)
 CASE(task_json, psi_task task; return psi_task_from_json(ctx, NULL, &task);)
 CASE(model_read, psi_model *model; return psi_model_read(ctx, NULL, &model);)
 CASE(net_kind, psi_net_kind kind; return psi_net_kind_from_name(ctx, NULL, &kind);)
@@ -114,6 +121,9 @@ static void no_path_and_no_name(void **state)
         {"psi_arrays_save", arrays_save},
         {"psi_array_load", array_load},
         {"psi_task_defaults", task_name},
+        {"psi_option_set, its name", option_name},
+        {"psi_option_set, its value", option_value},
+        {"psi_task_set", task_option},
         {"psi_task_from_json", task_json},
         {"psi_model_read", model_read},
         {"psi_net_kind_from_name", net_kind},
