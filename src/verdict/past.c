@@ -33,8 +33,19 @@ typedef struct asking {
 // ---- one past against the others ----------------------------------------------------------------
 
 // The past is the latent state before, the action there, or both and the class of its reward: the
-// less it tells apart, the smaller a difference shows.
-typedef enum past_kind { STATE_BEFORE, ACTION_BEFORE, ALL_BEFORE, PAST_KINDS } past_kind;
+// less it tells apart, the smaller a difference shows. Or there is none: the episode begins.
+typedef enum past_kind {
+    STATE_BEFORE,
+    ACTION_BEFORE,
+    ALL_BEFORE,
+    NONE_BEFORE,
+    PAST_KINDS
+} past_kind;
+
+static bool begins(const cluster_problem *problem, size_t t)
+{
+    return t == 0 || problem->row[t - 1] + 1 != problem->row[t];
+}
 
 static psi_status compare_pasts(asking *run, past_kind kind, double allowed, verdict_past *out)
 {
@@ -44,8 +55,8 @@ static psi_status compare_pasts(asking *run, past_kind kind, double allowed, ver
     uint64_t *context = NULL;
     TRY(base_alloc(run->ctx, data->n_transitions, sizeof *context, &context));
     for (size_t t = 0; t < data->n_transitions; t++) {
-        context[t] = CONTEXT_NONE;
-        if (!run->asked[t]) continue;
+        context[t] = kind == NONE_BEFORE ? begins(run->problem, t) : CONTEXT_NONE;
+        if (kind == NONE_BEFORE || !run->asked[t]) continue;
         const size_t class = run->classes.n > 1 ? (size_t)run->classes.of[t - 1] : 0;
         const uint64_t before = (uint64_t)run->labels[run->problem->row[t] - 1];
         const uint64_t action = (uint64_t)data->actions[t - 1];
@@ -162,8 +173,8 @@ psi_status verdict_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, data->n_transitions, sizeof *run.next, &run.next));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const uint64_t row = problem->row[t];
-        const bool first = t == 0 || problem->row[t - 1] + 1 != row;
-        run.asked[t] = !first && labels[row] >= 0 && labels[row - 1] >= 0 && labels[row + 1] >= 0;
+        run.asked[t] =
+            !begins(problem, t) && labels[row] >= 0 && labels[row - 1] >= 0 && labels[row + 1] >= 0;
         run.next[t] = labels[row + 1];
     }
     for (past_kind kind = 0; kind < PAST_KINDS && out->share == 0.0; kind++) {

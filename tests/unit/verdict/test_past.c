@@ -8,10 +8,11 @@
 
 enum { STATES = 40, LENGTH = 60, EPISODES = 400 };
 
-typedef enum secret { NOTHING, LAST_ACTION, ONCE } secret;
+typedef enum secret { NOTHING, LAST_ACTION, ONCE, FIRST } secret;
 
 // Two actions go on in a ring, and slip back with probability .1. LAST_ACTION: the slip is four
-// times as probable after action 1, in every state. ONCE: an episode slips at most once.
+// times as probable after action 1, in every state. ONCE: an episode slips at most once. FIRST: the
+// first step slips with probability .9.
 static psi_trajectories *walk(psi_ctx *ctx, secret kind, uint64_t seed)
 {
     const psi_episode_spec spec = {
@@ -29,6 +30,7 @@ static psi_trajectories *walk(psi_ctx *ctx, secret kind, uint64_t seed)
             double slip = 0.1;
             if (kind == LAST_ACTION && t > 0) slip = actions[t - 1] == 1 ? 0.16 : 0.04;
             if (kind == ONCE && slipped) slip = 0.0;
+            if (kind == FIRST && t == 0) slip = 0.9;
             const bool slips = base_random_uniform(&random) < slip;
             slipped |= slips;
             actions[t] = (int32_t)base_random_below(&random, 2);
@@ -77,6 +79,7 @@ static void a_secret_in_many_places_is_found(void **state)
     for (uint64_t seed = 0; seed < 5; seed++) {
         assert_true(ask(ctx, LAST_ACTION, seed).share > 0.0);
         assert_true(ask(ctx, ONCE, seed).share > 0.0);
+        assert_true(ask(ctx, FIRST, seed).share > 0.0);
     }
     psi_ctx_free(ctx);
 }
