@@ -325,8 +325,14 @@ static psi_status ask_for_growth(clustering_run *run, size_t n_latent, bool mean
     TRY(verdict_growth(run->ctx, &run->problem, width, vectors, means, run->options->seed, &how,
                        result->growth));
     result->growth[2] = n_latent;
-    if (verdict_keeps_growing(result->growth)) {
-        TRY(verdict_judge_growing(run->ctx, result));
+    if (!verdict_keeps_growing(result->growth)) goto done;
+    TRY(verdict_judge_growing(run->ctx, result));
+    if (run->raw_found.labels) { // the cells that were counted, not those of features
+        refine_by_evidence_free(run->ctx, &run->found);
+        run->found = run->raw_found;
+        run->raw_found = (by_evidence){0};
+        result->n_latent = n_latent;
+        result->margin = run->found.grouping->weakest;
     }
 done:
     run_phases_turn_to(&run->state.phases, PHASE_REST);

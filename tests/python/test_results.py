@@ -64,7 +64,7 @@ def test_what_is_continuous_has_no_small_answer(tmp_path):
     function of a number that no finite set of states has. The command says the same."""
     dice = random.Random(5)
     places, actions, lengths = [], [], []
-    for _ in range(300):
+    for _ in range(600):
         place, begin = dice.uniform(-0.5, 0.5), len(actions)
         places.append([place])
         while abs(place) <= 1:
@@ -73,7 +73,7 @@ def test_what_is_continuous_has_no_small_answer(tmp_path):
             places.append([place])
         lengths.append(len(actions) - begin)
     rewards = np.ones(len(actions))
-    data = psifold.Trajectories(np.array(places), actions, rewards, lengths, [True] * 300)
+    data = psifold.Trajectories(np.array(places), actions, rewards, lengths, [True] * 600)
     run = psifold.cluster(data, threads=1)
     assert run.verdict == "no-small-answer" and "no small set" in run.verdict_sentence
     assert [(d["kind"], d["state"], d["other"]) for d in run.undetermined] == [("growth", -1, -1)]

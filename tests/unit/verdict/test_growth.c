@@ -75,6 +75,7 @@ static void what_is_continuous_has_no_small_answer(void **state)
     assert_ok(ctx, psi_cluster(ctx, data, &how, &found));
     assert_int_equal(found->verdict, PSI_VERDICT_NO_SMALL_ANSWER);
     assert_true(verdict_keeps_growing(found->growth));
+    assert_int_equal(found->growth[2], found->n_latent);
     psi_verdict_sentence(found, text, sizeof text);
     assert_non_null(strstr(text, "no small set of them predicts the rewards"));
     assert_int_equal(found->n_doubts, 1);
