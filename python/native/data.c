@@ -221,12 +221,13 @@ static psi_status write_episode(flat_session *session, const psi_trajectories *t
     const size_t bytes = psi_observations_row_bytes(t->observations);
     char *rows = malloc(n * bytes);
     uint64_t *numbers = malloc(n * sizeof *numbers);
-    psi_status status = PSI_OK;
-    if (!rows || !numbers)
-        status = (psi_status)flat_fail(session, PSI_ENOMEM, "no memory for episode %zu", e);
-    for (size_t i = 0; status == PSI_OK && i < n; i++) numbers[i] = first + i;
-    if (status == PSI_OK)
+    psi_status status = PSI_ENOMEM;
+    if (rows && numbers) {
+        for (size_t i = 0; i < n; i++) numbers[i] = first + i;
         status = psi_observations_gather(session->ctx, t->observations, numbers, n, rows);
+    } else {
+        flat_fail(session, status, "no memory for episode %zu", e);
+    }
     const psi_episode episode = {.length = n - 1,
                                  .observations = rows,
                                  .actions = t->actions + begin,

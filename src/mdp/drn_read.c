@@ -197,7 +197,7 @@ static psi_status make_room(drn *d)
     fresh->n_choices = fresh->n_transitions = 0;
     fresh->choices[0] = fresh->offsets[0] = 0;
     psi_model_free(ctx, model);
-    d->model = model = fresh;
+    d->model = fresh;
 done:
     return status;
 }

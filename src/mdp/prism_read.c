@@ -331,7 +331,7 @@ static double mass_of(const prism *p, const arrival *sorted, uint64_t choice, ui
     const uint64_t end = model->offsets[choice + 1];
     uint64_t low = model->offsets[choice], high = end;
     double mass = 0.0;
-    if (end - low <= LONG) {
+    if (!sorted || end - low <= LONG) {
         for (; low < end; low++)
             if ((uint64_t)model->next[low] == to) mass += model->probability[low];
         return mass;
