@@ -219,7 +219,14 @@ def test_ctrl_c_keeps_what_was_found_and_goes_on(points, quick, tmp_path):
     began = time.monotonic()
     whole = psifold.cluster(data, **options)
     usual = time.monotonic() - began
-    threading.Timer(usual * 0.6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    def interrupt():  # once there is a refinement to keep
+        kept = tmp_path / "run" / "checkpoint" / "result" / "clusters-02.npy"
+        while not kept.exists():
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt) as stopped:
         psifold.cluster(data, output=tmp_path / "run", **options)
