@@ -151,6 +151,14 @@ static void fit_weights(blend_work *work, const evidence_groups *groups, const b
     }
 }
 
+static bool is_part(const mixture *mix, size_t g)
+{
+    for (size_t k = 0; k < mix->parts; k++) {
+        if (mix->part[k] == g) return true;
+    }
+    return false;
+}
+
 // The group whose part would explain most of what the mixture does not: the slope of the
 // log-likelihood towards it, Σ count · (p/mixed − 1), is the largest. No mixture is better than
 // this one by more than that, since the log-likelihood is concave. n: none.
@@ -160,7 +168,7 @@ static size_t steepest(const blend_work *work, const evidence_groups *groups, co
     size_t best = groups->n;
     *slope = 0.0;
     for (size_t g = 0; g < groups->n; g++) {
-        if (groups->cells[g] == 0 || g == except) continue;
+        if (groups->cells[g] == 0 || g == except || is_part(mix, g)) continue;
         const double drawn = drawn_in(groups, g);
         double sum = 0.0;
         for (size_t i = 0; i < row->n; i++) {

@@ -2,22 +2,13 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "base/progress.h"
-#include "base/random.h"
 #include "problem/distinct.h"
 
 #include <math.h>
 #include <string.h>
 
-// Observations of a cell. A cell has to be small beside what a latent state looks like, and is
-// never asked alone: its neighbours in the tree speak with it (4 and 16 give the same partitions).
-// Beyond MOST_GROWN observations the tree grows from so many of them, and the others fall into its
-// cells: what a cell looks like is known long before.
-enum { CELL = 8, MOST_GROWN = 1 << 18 };
-enum { LOOKS_STREAM = 0x6c6f6f6b };
-
-// The rows that are states: not terminal, and seen.
-static psi_status list_leaves(psi_ctx *ctx, const cluster_problem *problem, problem_looks *out)
+psi_status problem_looks_leaves_new(psi_ctx *ctx, const cluster_problem *problem,
+                                    problem_looks *out)
 {
     psi_status status = PSI_OK;
     TRY(base_alloc(ctx, problem->n_rows, sizeof *out->leaf, &out->leaf));
@@ -48,7 +39,7 @@ psi_status problem_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, 
     problem_distinct distinct = {0};
     uint32_t *numbers = NULL;
     *out = (problem_looks){0};
-    TRY(list_leaves(ctx, problem, out));
+    TRY(problem_looks_leaves_new(ctx, problem, out));
     TRY(base_alloc(ctx, problem->n_states, sizeof *numbers, &numbers));
     TRY(problem_distinct_new(ctx, psi_observations_row_bytes(observations), &distinct));
     TRY(problem_distinct_observations(ctx, &distinct, observations, problem->states,
@@ -71,7 +62,7 @@ psi_status problem_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
 {
     psi_status status = PSI_OK;
     *out = (problem_looks){0};
-    TRY(list_leaves(ctx, problem, out));
+    TRY(problem_looks_leaves_new(ctx, problem, out));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
         out->leaf[row] = labels[row] < 0 ? -1 : labels[row] - (int32_t)first;
@@ -83,378 +74,7 @@ done:
     return status;
 }
 
-// ---- a tree over vectors ------------------------------------------------------------------------
-
-typedef struct growing {
-    psi_ctx *ctx;
-    size_t width;
-    const float *vectors; // (n_rows, width)
-    uint64_t *row;        // (n) the rows, those of a node side by side
-    uint64_t *other;      // (n) room for sorting them
-    uint8_t *side;        // (n)
-    double *mean, *sum;   // (width)
-    float *direction;     // (width)
-    base_progress progress;
-    size_t placed; // rows that are in their cells
-} growing;
-
-void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors)
-{
-    for (size_t w = 0; w < width; w++) {
-        double mean = 0.0, square = 0.0;
-        for (size_t i = 0; i < problem->n_states; i++) {
-            mean += (double)vectors[problem->states[i] * width + w];
-        }
-        mean /= (double)problem->n_states;
-        for (size_t i = 0; i < problem->n_states; i++) {
-            const double x = (double)vectors[problem->states[i] * width + w] - mean;
-            square += x * x;
-        }
-        const double scale = square > 0.0 ? sqrt((double)problem->n_states / square) : 0.0;
-        for (size_t i = 0; i < problem->n_rows; i++) {
-            float *x = &vectors[i * width + w];
-            *x = (float)(((double)*x - mean) * scale);
-        }
-    }
-}
-
-// The direction in which a set varies most, roughly: a few steps of the power method on some of it.
-static bool find_direction(growing *grow, size_t begin, size_t end)
-{
-    enum { SAMPLE = 512, STEPS = 6 };
-    const size_t width = grow->width, stride = (end - begin + SAMPLE - 1) / SAMPLE;
-    size_t widest = 0;
-    memset(grow->mean, 0, width * sizeof *grow->mean);
-    memset(grow->sum, 0, width * sizeof *grow->sum);
-    for (size_t i = begin; i < end; i++) {
-        const float *x = grow->vectors + grow->row[i] * width;
-        for (size_t w = 0; w < width; w++) grow->mean[w] += (double)x[w];
-    }
-    for (size_t w = 0; w < width; w++) grow->mean[w] /= (double)(end - begin);
-    for (size_t i = begin; i < end; i += stride) {
-        const float *x = grow->vectors + grow->row[i] * width;
-        for (size_t w = 0; w < width; w++) {
-            const double away = (double)x[w] - grow->mean[w];
-            grow->sum[w] += away * away;
-        }
-    }
-    for (size_t w = 1; w < width; w++) {
-        if (grow->sum[w] > grow->sum[widest]) widest = w;
-    }
-    if (grow->sum[widest] <= 0.0) return false;
-    for (size_t w = 0; w < width; w++) grow->direction[w] = w == widest;
-    for (int step = 0; step < STEPS && width > 1; step++) {
-        double norm = 0.0;
-        memset(grow->sum, 0, width * sizeof *grow->sum);
-        for (size_t i = begin; i < end; i += stride) {
-            const float *x = grow->vectors + grow->row[i] * width;
-            double along = 0.0;
-            for (size_t w = 0; w < width; w++) {
-                along += ((double)x[w] - grow->mean[w]) * (double)grow->direction[w];
-            }
-            for (size_t w = 0; w < width; w++) {
-                grow->sum[w] += along * ((double)x[w] - grow->mean[w]);
-            }
-        }
-        for (size_t w = 0; w < width; w++) norm += grow->sum[w] * grow->sum[w];
-        if (norm <= 0.0) break;
-        for (size_t w = 0; w < width; w++) {
-            grow->direction[w] = (float)(grow->sum[w] / sqrt(norm));
-        }
-    }
-    return true;
-}
-
-// Puts every row on its side of the plane; how many have changed sides, and how many are right.
-static size_t divide(growing *grow, size_t begin, size_t end, const float *plane, size_t *right)
-{
-    const size_t width = grow->width;
-    size_t changed = 0;
-    *right = 0;
-    for (size_t i = begin; i < end; i++) {
-        const float *x = grow->vectors + grow->row[i] * width;
-        float along = plane[width];
-        for (size_t w = 0; w < width; w++) along += x[w] * plane[w];
-        const uint8_t side = along > 0.0f;
-        changed += side != grow->side[i];
-        grow->side[i] = side;
-        *right += side;
-    }
-    return changed;
-}
-
-// Two means of a set, started from the two halves along its direction; the plane between them.
-static bool halve(growing *grow, size_t begin, size_t end, float *plane, size_t *middle)
-{
-    enum { TURNS = 10 };
-    const size_t width = grow->width, n = end - begin;
-    size_t right;
-    if (!find_direction(grow, begin, end)) return false;
-    plane[width] = 0.0f;
-    for (size_t w = 0; w < width; w++) {
-        plane[w] = grow->direction[w];
-        plane[width] -= (float)grow->mean[w] * plane[w];
-    }
-    memset(grow->side + begin, 2, n);
-    divide(grow, begin, end, plane, &right);
-    for (int turn = 0; turn < TURNS && right > 0 && right < n; turn++) {
-        double offset = 0.0;
-        memset(grow->sum, 0, width * sizeof *grow->sum); // of those on the right
-        for (size_t i = begin; i < end; i++) {
-            if (!grow->side[i]) continue;
-            const float *x = grow->vectors + grow->row[i] * width;
-            for (size_t w = 0; w < width; w++) grow->sum[w] += (double)x[w];
-        }
-        for (size_t w = 0; w < width; w++) {
-            const double a = grow->sum[w] / (double)right;
-            const double b = (grow->mean[w] * (double)n - grow->sum[w]) / (double)(n - right);
-            plane[w] = (float)(a - b);
-            offset -= 0.5 * (a - b) * (a + b);
-        }
-        plane[width] = (float)offset;
-        if (divide(grow, begin, end, plane, &right) == 0) break;
-    }
-    if (right == 0 || right == n) return false;
-    size_t l = begin, r = begin + (n - right);
-    *middle = r;
-    for (size_t i = begin; i < end; i++) grow->other[grow->side[i] ? r++ : l++] = grow->row[i];
-    memcpy(grow->row + begin, grow->other + begin, n * sizeof *grow->row);
-    return true;
-}
-
-// How far two halves are apart along the plane's normal, in standard deviations of both: 1.3 for a
-// normal distribution cut in two, 1.7 for an even one, far more for two of them.
-static float gap_between(const growing *grow, size_t begin, size_t middle, size_t end,
-                         const float *plane)
-{
-    const size_t width = grow->width, from[3] = {begin, middle, end};
-    double mean[2] = {0.0, 0.0}, deviation[2] = {0.0, 0.0};
-    for (size_t half = 0; half < 2; half++) {
-        const double n = (double)(from[half + 1] - from[half]);
-        for (size_t i = from[half]; i < from[half + 1]; i++) {
-            const float *x = grow->vectors + grow->row[i] * width;
-            float along = 0.0f;
-            for (size_t w = 0; w < width; w++) along += x[w] * plane[w];
-            mean[half] += (double)along / n;
-            deviation[half] += (double)along * (double)along / n;
-        }
-        deviation[half] = sqrt(fmax(0.0, deviation[half] - mean[half] * mean[half]));
-    }
-    return (float)((mean[1] - mean[0]) / fmax(deviation[0] + deviation[1], 1e-30));
-}
-
-// One state at random of each of n parts of equal size: what repeats at a stride is not missed.
-static void sample_states(const cluster_problem *problem, size_t n, uint64_t *row)
-{
-    base_random random = base_random_stream(0, LOOKS_STREAM, 0);
-    for (size_t i = 0; i < n; i++) {
-        const size_t begin = problem->n_states * i / n, end = problem->n_states * (i + 1) / n;
-        row[i] = problem->states[begin + base_random_below(&random, (uint32_t)(end - begin))];
-    }
-}
-
-// All states into the cells of a tree that has grown from some of them.
-static psi_status place_states(psi_ctx *ctx, const cluster_problem *problem, problem_looks *looks)
-{
-    psi_status status = PSI_OK;
-    const size_t n = problem->n_states, width = looks->width;
-    uint64_t *begin = looks->begin, *end = looks->end;
-    base_free(ctx, looks->row);
-    looks->row = NULL;
-    TRY(base_alloc(ctx, n, sizeof *looks->row, &looks->row));
-    for (size_t v = 0; v < looks->forest.n_nodes; v++) end[v] = 0; // how many are below it, first
-    for (size_t i = 0; i < n; i++) {
-        const float *x = looks->vectors + problem->states[i] * width;
-        int32_t v = 0;
-        for (end[0]++; looks->left[v] >= 0; end[v]++) {
-            const float *plane = looks->plane + (size_t)v * (width + 1);
-            float along = plane[width];
-            for (size_t w = 0; w < width; w++) along += x[w] * plane[w];
-            v = along > 0.0f ? looks->right[v] : looks->left[v];
-        }
-        looks->leaf[problem->states[i]] = v;
-    }
-    begin[0] = 0;
-    for (size_t v = 0; v < looks->forest.n_nodes; v++) { // children come after their parents
-        if (looks->left[v] < 0) continue;
-        begin[looks->left[v]] = begin[v];
-        begin[looks->right[v]] = begin[v] + end[looks->left[v]];
-    }
-    for (size_t v = 0; v < looks->forest.n_nodes; v++) {
-        end[v] = looks->left[v] < 0 ? begin[v] : begin[v] + end[v];
-    }
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t row = problem->states[i];
-        looks->row[end[looks->leaf[row]]++] = row;
-    }
-done:
-    return status;
-}
-
-static psi_status growing_new(psi_ctx *ctx, size_t n, problem_looks *looks, growing *out)
-{
-    psi_status status = PSI_OK;
-    const size_t width = looks->width;
-    *out = (growing){.ctx = ctx, .width = width, .vectors = looks->vectors};
-    TRY(base_alloc(ctx, n, sizeof *out->other, &out->other));
-    TRY(base_alloc(ctx, n, sizeof *out->side, &out->side));
-    TRY(base_alloc(ctx, width, sizeof *out->mean, &out->mean));
-    TRY(base_alloc(ctx, width, sizeof *out->sum, &out->sum));
-    TRY(base_alloc(ctx, width, sizeof *out->direction, &out->direction));
-    out->row = looks->row;
-    out->progress = base_progress_start(ctx, "comparing looks", n);
-done:
-    return status;
-}
-
-static void growing_free(growing *grow)
-{
-    base_free(grow->ctx, grow->direction);
-    base_free(grow->ctx, grow->sum);
-    base_free(grow->ctx, grow->mean);
-    base_free(grow->ctx, grow->side);
-    base_free(grow->ctx, grow->other);
-}
-
-// Room for so many nodes in all.
-static psi_status nodes_resize(psi_ctx *ctx, size_t room, problem_looks *looks)
-{
-    psi_status status = PSI_OK;
-    TRY(base_resize(ctx, room, sizeof *looks->left, &looks->left));
-    TRY(base_resize(ctx, room, sizeof *looks->right, &looks->right));
-    TRY(base_resize(ctx, room, sizeof *looks->parent, &looks->parent));
-    TRY(base_resize(ctx, room, sizeof *looks->begin, &looks->begin));
-    TRY(base_resize(ctx, room, sizeof *looks->end, &looks->end));
-    TRY(base_resize(ctx, room, sizeof *looks->gap, &looks->gap));
-    TRY(base_resize(ctx, room, (looks->width + 1) * sizeof *looks->plane, &looks->plane));
-    looks->forest.left = looks->left;
-    looks->forest.right = looks->right;
-done:
-    return status;
-}
-
-static void add_node(problem_looks *looks, int32_t parent, uint64_t begin, uint64_t end)
-{
-    const size_t v = looks->forest.n_nodes++;
-    looks->left[v] = looks->right[v] = -1;
-    looks->parent[v] = parent;
-    looks->begin[v] = begin;
-    looks->end[v] = end;
-    looks->gap[v] = 0.0f;
-}
-
-// Halves a leaf, and its halves again, down to cells; nodes that are added come last.
-static psi_status grow_below(growing *grow, size_t leaf, size_t room, problem_looks *looks)
-{
-    psi_status status = PSI_OK;
-    const size_t before = looks->forest.n_nodes;
-    for (size_t v = leaf; v < looks->forest.n_nodes; v = v == leaf ? before : v + 1) {
-        const uint64_t begin = looks->begin[v], end = looks->end[v];
-        float *plane = looks->plane + v * (looks->width + 1);
-        size_t middle;
-        TRY(base_progress_at(&grow->progress, grow->placed));
-        if (looks->forest.n_nodes + 2 <= room && end - begin > CELL &&
-            halve(grow, begin, end, plane, &middle)) {
-            looks->gap[v] = gap_between(grow, begin, middle, end, plane);
-            looks->left[v] = (int32_t)looks->forest.n_nodes;
-            looks->right[v] = (int32_t)looks->forest.n_nodes + 1;
-            add_node(looks, (int32_t)v, begin, middle);
-            add_node(looks, (int32_t)v, middle, end);
-            continue;
-        }
-        grow->placed += end - begin;
-        for (uint64_t i = begin; i < end; i++) looks->leaf[grow->row[i]] = (int32_t)v;
-    }
-done:
-    return status;
-}
-
-// When the tree has grown.
-static void end_growing(growing *grow, problem_looks *looks)
-{
-    looks->n_leaves = 0;
-    for (size_t v = 0; v < looks->forest.n_nodes; v++) looks->n_leaves += looks->left[v] < 0;
-    base_progress_end(&grow->progress, grow->placed);
-}
-
-psi_status problem_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                              float *vectors, problem_looks *out)
-{
-    psi_status status = PSI_OK;
-    const size_t n = base_min(problem->n_states, MOST_GROWN);
-    const size_t room = base_max(4 * (n / CELL) + 64, 64);
-    growing grow = {0};
-    *out = (problem_looks){.width = width, .vectors = vectors, .forest = {.looks = true}};
-    TRY(list_leaves(ctx, problem, out));
-    TRY(nodes_resize(ctx, room, out));
-    TRY(base_alloc(ctx, n, sizeof *out->row, &out->row));
-    sample_states(problem, n, out->row);
-    TRY(growing_new(ctx, n, out, &grow));
-    add_node(out, -1, 0, n);
-    TRY(grow_below(&grow, 0, room, out));
-    end_growing(&grow, out);
-    if (n < problem->n_states) TRY(place_states(ctx, problem, out));
-done:
-    growing_free(&grow);
-    if (status != PSI_OK) problem_looks_free(ctx, out);
-    return status;
-}
-
-// Leaves at borders: in no group, or with leaves of another group below their grandparent. Returns
-// how many rows they have.
-static psi_status find_borders(psi_ctx *ctx, const problem_looks *looks, const int32_t *group,
-                               uint8_t *at_border, size_t *rows)
-{
-    psi_status status = PSI_OK;
-    enum { MIXED = -1 };
-    int32_t *below = NULL; // the group of all leaves below a node
-    TRY(base_alloc(ctx, looks->forest.n_nodes, sizeof *below, &below));
-    for (size_t v = looks->forest.n_nodes; v-- > 0;) {
-        if (looks->left[v] < 0)
-            below[v] = group[v] < 0 ? MIXED : group[v];
-        else
-            below[v] =
-                below[looks->left[v]] == below[looks->right[v]] ? below[looks->left[v]] : MIXED;
-    }
-    *rows = 0;
-    for (size_t v = 0; v < looks->forest.n_nodes; v++) {
-        int32_t up = (int32_t)v;
-        for (int i = 0; i < 2 && looks->parent[up] >= 0; i++) up = looks->parent[up];
-        at_border[v] = looks->left[v] < 0 && below[up] == MIXED;
-        if (at_border[v]) *rows += looks->end[v] - looks->begin[v];
-    }
-done:
-    base_free(ctx, below);
-    return status;
-}
-
-psi_status problem_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
-                                problem_looks *looks)
-{
-    psi_status status = PSI_OK;
-    const size_t before = looks->forest.n_nodes;
-    size_t rows, room;
-    uint8_t *at_border = NULL;
-    growing grow = {0};
-    TRY(base_alloc(ctx, before, sizeof *at_border, &at_border));
-    TRY(find_borders(ctx, looks, group, at_border, &rows));
-    room = before + 4 * (base_min(rows, MOST_GROWN) / CELL) + 64;
-    TRY(nodes_resize(ctx, room, looks));
-    TRY(growing_new(ctx, problem->n_states, looks, &grow));
-    for (size_t v = 0; v < before; v++) {
-        if (at_border[v]) TRY(grow_below(&grow, v, room, looks));
-    }
-    end_growing(&grow, looks);
-done:
-    growing_free(&grow);
-    base_free(ctx, at_border);
-    return status;
-}
-
-bool problem_looks_are_sampled(const cluster_problem *problem, const problem_looks *looks)
-{
-    return looks->plane && problem->n_states > MOST_GROWN;
-}
+// ---- parts of a tree ----------------------------------------------------------------------------
 
 psi_status problem_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem,
                                     const problem_looks *tree, size_t most, double impurity,
@@ -462,7 +82,7 @@ psi_status problem_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem
 {
     psi_status status = PSI_OK;
     *out = (problem_looks){.width = tree->width, .vectors = tree->vectors};
-    TRY(list_leaves(ctx, problem, out));
+    TRY(problem_looks_leaves_new(ctx, problem, out));
     for (size_t v = 0; v < tree->forest.n_nodes; v++) {
         const int32_t up = tree->parent[v];
         const bool small = tree->end[v] - tree->begin[v] <= most || tree->left[v] < 0;

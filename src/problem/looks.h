@@ -22,6 +22,10 @@ typedef struct problem_looks {
     uint64_t *begin, *end; // (n_nodes) … row[begin] … row[end − 1]
 } problem_looks;
 
+// leaf (n_rows), of no row yet.
+psi_status problem_looks_leaves_new(psi_ctx *ctx, const cluster_problem *problem,
+                                    problem_looks *out);
+
 // Distinct observations, numbered. PSI_ELIMIT if there are more than most.
 psi_status problem_looks_distinct(psi_ctx *ctx, const cluster_problem *problem, size_t most,
                                   problem_looks *out);

@@ -179,20 +179,32 @@ done:
     return status;
 }
 
+// The share of the labels that are the same in an earlier partition.
+static psi_status compare_with(refining *run, const int32_t *before, size_t n_before,
+                               double *agreement)
+{
+    psi_status status = PSI_OK;
+    const by_evidence *found = run->found;
+    int32_t *parent = NULL;
+    TRY(base_alloc(run->ctx, found->n_latent + 2, sizeof *parent, &parent));
+    TRY(refine_compare(run->ctx, run->problem->n_rows, before, n_before, found->labels,
+                       found->n_latent, agreement, parent));
+done:
+    base_free(run->ctx, parent);
+    return status;
+}
+
 static psi_status tell(refining *run, double started, const int32_t *before, size_t n_before)
 {
     psi_status status = PSI_OK;
     by_evidence *found = run->found;
-    int32_t *parent = NULL;
     psi_cluster_step step = {.clusters = found->n_latent, .looked_at = run->problem->n_states};
     size_t ignored = 0;
     for (size_t i = 0; i < run->problem->n_states; i++) {
         ignored += found->labels[run->problem->states[i]] < 0;
     }
     step.ignored = (double)ignored / (double)run->problem->n_states;
-    TRY(base_alloc(run->ctx, found->n_latent + 2, sizeof *parent, &parent));
-    TRY(refine_compare(run->ctx, run->problem->n_rows, before, n_before, found->labels,
-                       found->n_latent, &step.agreement, parent));
+    TRY(compare_with(run, before, n_before, &step.agreement));
     step.seconds = base_seconds() - started;
     TRY(base_resize(run->ctx, found->n_steps + 1, sizeof *found->steps, &found->steps));
     found->steps[found->n_steps++] = step;
@@ -201,7 +213,6 @@ static psi_status tell(refining *run, double started, const int32_t *before, siz
                                 found->labels));
     }
 done:
-    base_free(run->ctx, parent);
     return status;
 }
 
@@ -466,19 +477,14 @@ static psi_status label_mixed_cells(refining *run)
     by_evidence *found = run->found;
     const size_t n = run->problem->n_rows;
     size_t changed, n_before = 0;
-    int32_t *before = NULL, *parent = NULL;
+    int32_t *before = NULL;
     const bool settled = found->converged; // else cells are too mixed to be made clear
     TRY(base_alloc(run->ctx, n, sizeof *before, &before));
     for (found->turns = 0; settled && found->turns < MOST_TURNS; found->turns++) {
-        double agreement;
+        double agreement = 0.0;
         TRY(smooth(run, 0.9, &changed));
-        base_free(run->ctx, parent);
-        TRY(base_alloc(run->ctx, found->n_latent + 2, sizeof *parent, &parent));
-        if (n_before == found->n_latent) {
-            TRY(refine_compare(run->ctx, n, before, n_before, found->labels, found->n_latent,
-                               &agreement, parent));
-            if (agreement > 1.0 - SETTLED) break;
-        }
+        if (n_before == found->n_latent) TRY(compare_with(run, before, n_before, &agreement));
+        if (agreement > 1.0 - SETTLED) break;
         memcpy(before, found->labels, n * sizeof *before);
         n_before = found->n_latent;
         TRY(refine(run));
@@ -488,7 +494,6 @@ static psi_status label_mixed_cells(refining *run)
     changed = few + 1;
     for (size_t i = 0; i < MOST_TURNS && changed > few; i++) TRY(smooth(run, 0.0, &changed));
 done:
-    base_free(run->ctx, parent);
     base_free(run->ctx, before);
     return status;
 }
