@@ -4,6 +4,8 @@
 #include "base/context.h"
 #include "base/disjoint.h"
 #include "base/progress.h"
+#include "refine/join.h"
+#include "refine/refining.h"
 #include "refine/successor.h"
 
 #include <xxhash.h>
@@ -11,35 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-// An observation that fits two groups nearly as well is in neither, for those that lead to it: nine
-// to one is the least odds that speak.
-static const double CLEAR = 2.1972245773362196; // log 9
-enum { MOST_TURNS = 6 };                        // of smoothing and grouping
-enum { MOST_IDLE = 12, MOST_UNCLEAR = 4 };      // refinements that find no more latent states
-
-// Share of the observations that may change their label where nothing changes: as many as may be
-// misplaced in an exact partition.
-static const double SETTLED = 1e-4;
-
-// log-likelihood of a label that no look nearby has.
-static const float UNLIKE = -9.2f; // one in 10,000; with one in 10⁹ looks are never overruled
-
-typedef struct refining {
-    psi_ctx *ctx;
-    const cluster_problem *problem;
-    const problem_looks *looks;
-    const outcome_rewards *rewards;
-    const by_evidence_options *options;
-    by_evidence *found;
-    double caution, clear; // nats that latent states have to be apart, and to be clearly so
-    int32_t *known;        // (n_rows) labels as far as those that lead to them may rely on them
-    uint32_t *node;        // (2 · transitions) what followed, as psi_draws has it
-    uint32_t *outcome;
-    uint32_t *first;  // (2 · actions + 1)
-    uint32_t *number; // (2 · actions · …) outcomes that occur, numbered
-    size_t room;      // of number
-    uint64_t *seen;   // (n_steps) a digest of every refinement
-} refining;
+enum { MOST_IDLE = 12, MOST_UNCLEAR = 4 }; // refinements that find no more latent states
+enum { MOST_JOINS = 4 };
 
 double refine_safe_nats(double n)
 {
@@ -116,7 +91,8 @@ static psi_status find_known(refining *run, const psi_grouping *grouping, int32_
 {
     psi_status status = PSI_OK;
     const size_t leaves = run->looks->forest.n_nodes;
-    const double clear = fmax(CLEAR, run->clear), often = run->clear > 0.0 ? clear : HUGE_VAL;
+    const double clear = fmax(REFINE_CLEAR, run->clear),
+                 often = run->clear > 0.0 ? clear : HUGE_VAL;
     uint32_t *visits = NULL;
     int32_t *to = NULL;
     TRY(base_alloc_zero(run->ctx, leaves, sizeof *visits, &visits));
@@ -145,7 +121,7 @@ done:
 // draws that hardly any would be left.
 static int32_t known_of_cell(const refining *run, const psi_grouping *grouping, int32_t leaf)
 {
-    const bool clear = (double)grouping->margin[leaf] >= CLEAR;
+    const bool clear = (double)grouping->margin[leaf] >= REFINE_CLEAR;
     if (!clear && run->looks->forest.impurity == 0.0) return -1;
     return grouping->linked[grouping->group[leaf]];
 }
@@ -180,7 +156,7 @@ done:
 }
 
 // The share of the labels that are the same in an earlier partition.
-static psi_status compare_with(refining *run, const int32_t *before, size_t n_before,
+psi_status refine_compare_with(refining *run, const int32_t *before, size_t n_before,
                                double *agreement)
 {
     psi_status status = PSI_OK;
@@ -204,7 +180,7 @@ static psi_status tell(refining *run, double started, const int32_t *before, siz
         ignored += found->labels[run->problem->states[i]] < 0;
     }
     step.ignored = (double)ignored / (double)run->problem->n_states;
-    TRY(compare_with(run, before, n_before, &step.agreement));
+    TRY(refine_compare_with(run, before, n_before, &step.agreement));
     step.seconds = base_seconds() - started;
     TRY(base_resize(run->ctx, found->n_steps + 1, sizeof *found->steps, &found->steps));
     found->steps[found->n_steps++] = step;
@@ -217,7 +193,7 @@ done:
 }
 
 // c_{i+1}: observations whose actions lead to the same latent states and rewards by c_i.
-static psi_status refine(refining *run)
+psi_status refine_once(refining *run)
 {
     psi_status status = PSI_OK;
     const double started = base_seconds();
@@ -269,11 +245,11 @@ static bool is_settled(const refining *run)
     const by_evidence *found = run->found;
     if (!run->looks->forest.looks || found->n_steps < 2) return false;
     const psi_cluster_step *now = &found->steps[found->n_steps - 1];
-    return now->clusters == now[-1].clusters && now->agreement > 1.0 - SETTLED;
+    return now->clusters == now[-1].clusters && now->agreement > 1.0 - REFINE_SETTLED;
 }
 
 // Until c_{i+1} = c_i. Refinements that go in circles are stopped at the coarsest of them.
-static psi_status refine_until_nothing_changes(refining *run)
+psi_status refine_until_nothing_changes(refining *run)
 {
     psi_status status = PSI_OK;
     by_evidence *found = run->found;
@@ -283,7 +259,7 @@ static psi_status refine_until_nothing_changes(refining *run)
            idle = 0; // latent states at most so far, and refinements since there were more
     found->converged = false;
     for (size_t i = 0; i < run->options->max_refinements; i++) {
-        TRY(refine(run));
+        TRY(refine_once(run));
         TRY(base_resize(run->ctx, i + 1, sizeof *run->seen, &run->seen));
         TRY(digest(run, &run->seen[i]));
         if (least < SIZE_MAX && found->n_latent <= least) break;
@@ -306,195 +282,32 @@ done:
     return status;
 }
 
-// ---- with caution -------------------------------------------------------------------------------
-
-// How many leaves share what is known of them with others, and how many of these the data say so of
-// (alike); whether all groups are clearly apart.
-static psi_status count_shared(refining *run, double *shared, double *alike, bool *apart)
-{
-    psi_status status = PSI_OK;
-    const psi_grouping *groups = run->found->grouping;
-    const int32_t first = run->problem->has_terminal ? 1 : 0;
-    int32_t *known = NULL; // (nodes)
-    uint32_t *size = NULL;
-    TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *known, &known));
-    TRY(base_alloc_zero(run->ctx, groups->n_groups, sizeof *size, &size));
-    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) known[v] = -1;
-    for (size_t i = 0; i < run->problem->n_states; i++) {
-        const uint64_t row = run->problem->states[i];
-        known[run->looks->leaf[row]] = run->known[row] - first;
-    }
-    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) {
-        if (known[v] >= 0) size[known[v]]++;
-    }
-    *shared = *alike = 0.0;
-    *apart = true;
-    for (size_t v = 0; v < run->looks->forest.n_nodes; v++) {
-        if (groups->group[v] < 0) continue;
-        *apart &= known[v] == groups->group[v];
-        if (known[v] < 0 || size[known[v]] < 2) continue;
-        ++*shared;
-        *alike += (double)groups->same[v] >= CLEAR && groups->same[v] < HUGE_VALF;
-    }
-done:
-    base_free(run->ctx, size);
-    base_free(run->ctx, known);
-    return status;
-}
-
-// Two latent states that clear (n_rows) has as one of its n.
-static psi_status find_unclear(refining *run, const int32_t *clear, size_t n)
+// Cells, until their latent states are the fewest: those that are one are joined, and refined
+// again. Prototypes that mix latent states everywhere are joined once their labels are clear.
+static psi_status refine_to_the_fewest(refining *run)
 {
     psi_status status = PSI_OK;
     by_evidence *found = run->found;
-    int32_t *one = NULL;
-    TRY(base_alloc(run->ctx, n, sizeof *one, &one));
-    for (size_t k = 0; k < n; k++) one[k] = -1;
-    for (size_t i = 0; i < run->problem->n_states && !found->unclear; i++) {
-        const uint64_t row = run->problem->states[i];
-        const int32_t k = clear[row], label = found->labels[row];
-        if (k < 0 || label < 0) continue;
-        if (one[k] < 0) one[k] = label;
-        found->unclear = one[k] != label;
-        found->unclear_pair[0] = one[k];
-        found->unclear_pair[1] = label;
-    }
-done:
-    base_free(run->ctx, one);
-    return status;
-}
-
-// A split that rests on chance is not seen as such once it was made: whatever leads to its halves
-// is split as well, clearly, and where these lead back, they support it. So latent states have to
-// be clearly apart when they are first told apart, at first: each of n leaves may seem to be of
-// another latent state than its like by chance. Once fewer share a latent state, fewer may. What
-// is told apart after that, by what is more probable, is not clear.
-static psi_status refine_with_caution(refining *run)
-{
-    psi_status status = PSI_OK;
-    by_evidence *found = run->found;
-    int32_t *clear = NULL;
-    double shared = (double)run->looks->n_leaves, alike;
-    bool apart = false;
-    for (size_t turn = 0; turn < 2; turn++) {
-        run->clear = refine_safe_nats(shared);
+    const size_t n = run->problem->n_rows;
+    int32_t *joint = NULL;
+    TRY(base_alloc(run->ctx, n, sizeof *joint, &joint));
+    for (size_t turn = 0;; turn++) {
+        size_t n_joint, joined;
         TRY(refine_until_nothing_changes(run));
-        if (found->n_steps >= run->options->max_refinements) goto done;
-        TRY(count_shared(run, &shared, &alike, &apart));
-        if (apart && found->converged) goto done; // nothing is left to be told apart
+        if (run->options->smooth && found->n_latent > 1) TRY(refine_label_mixed_cells(run));
+        if (run->looks->forest.impurity > 0.0) break;
+        memcpy(joint, found->labels, n * sizeof *joint);
+        n_joint = found->n_latent;
+        TRY(refine_join(run->ctx, run->problem, run->options->max_latent_states, joint, &n_joint,
+                        &joined));
+        if (joined > 0 && turn == MOST_JOINS) found->converged = false;
+        if (joined == 0 || turn == MOST_JOINS) break;
+        memcpy(found->labels, joint, n * sizeof *joint);
+        memcpy(run->known, joint, n * sizeof *joint);
+        found->n_latent = n_joint;
     }
-    TRY(base_alloc(run->ctx, run->problem->n_rows, sizeof *clear, &clear));
-    memcpy(clear, run->known, run->problem->n_rows * sizeof *clear);
-    const size_t n = found->n_latent;
-    // to be told apart from its like has odds of one to the number of those that clearly are not
-    run->clear = 0.0;
-    run->caution = log(fmax(alike, 1.0));
-    TRY(refine_until_nothing_changes(run));
-    TRY(find_unclear(run, clear, n));
 done:
-    base_free(run->ctx, clear);
-    return status;
-}
-
-// ---- observations of mixed cells ----------------------------------------------------------------
-
-// What looks say of every label. Rows that nobody labels nearby say nothing.
-static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **index,
-                                  float **likelihood)
-{
-    psi_status status = PSI_OK;
-    const size_t n = run->problem->n_rows;
-    int32_t *all = NULL;
-    TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **index, index));
-    TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **likelihood, likelihood));
-    TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *all, &all));
-    problem_looks_agree(run->looks, run->found->labels, all);
-    for (size_t row = 0; row < n; row++) {
-        int32_t *label = *index + row * LOOKS_LABELS;
-        float *share = *likelihood + row * LOOKS_LABELS;
-        size_t votes = 0;
-        if (run->looks->leaf[row] >= 0) {
-            votes = problem_looks_vote(run->looks, run->found->labels, all, row, label, share);
-        } else if (run->found->labels[row] >= 0) {
-            label[votes] = run->found->labels[row];
-            share[votes++] = 1.0f;
-        }
-        for (size_t i = 0; i < votes; i++) share[i] = logf(share[i]);
-        for (size_t i = votes; i < LOOKS_LABELS; i++) label[i] = -1, share[i] = 0.0f;
-    }
-    *out = (psi_emissions){.per_row = LOOKS_LABELS,
-                           .index = *index,
-                           .log_likelihood = *likelihood,
-                           .absent = UNLIKE,
-                           .every_row = true};
-done:
-    base_free(run->ctx, all);
-    return status;
-}
-
-// What trajectories say about observations on the borders of latent states: forward–backward with
-// the latent model of all others, and with what the looks of each say.
-static psi_status smooth(refining *run, double keep, size_t *changed)
-{
-    psi_status status = PSI_OK;
-    const cluster_problem *problem = run->problem;
-    by_evidence *found = run->found;
-    psi_smooth_options how = psi_smooth_defaults();
-    psi_smooth_summary summary;
-    psi_emissions looks;
-    int32_t *smoothed = NULL, *index = NULL;
-    float *likelihood = NULL;
-    const psi_paths paths = problem_paths(problem, found->labels, found->n_latent);
-    TRY(listen_to_looks(run, &looks, &index, &likelihood));
-    how.emissions = &looks;
-    how.keep = keep;
-    how.learn_start = true;
-    if (run->rewards->n > 1) {
-        how.reward_class = run->rewards->of;
-        how.n_reward_classes = run->rewards->n;
-    }
-    TRY(base_alloc(run->ctx, problem->n_rows, sizeof *smoothed, &smoothed));
-    TRY(psi_smooth(run->ctx, &paths, &how, smoothed, found->confidence, &summary));
-    *changed = 0;
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        *changed += smoothed[row] != found->labels[row];
-        found->labels[row] = run->known[row] = smoothed[row];
-    }
-    found->smoothed = (double)*changed / (double)problem->n_states;
-done:
-    base_free(run->ctx, likelihood);
-    base_free(run->ctx, index);
-    base_free(run->ctx, smoothed);
-    return status;
-}
-
-// With next latent states that trajectories have made clear, fewer cells look mixed: group and
-// smooth in turn until the labels stay. The last turn labels every observation.
-static psi_status label_mixed_cells(refining *run)
-{
-    psi_status status = PSI_OK;
-    by_evidence *found = run->found;
-    const size_t n = run->problem->n_rows;
-    size_t changed, n_before = 0;
-    int32_t *before = NULL;
-    const bool settled = found->converged; // else cells are too mixed to be made clear
-    TRY(base_alloc(run->ctx, n, sizeof *before, &before));
-    for (found->turns = 0; settled && found->turns < MOST_TURNS; found->turns++) {
-        double agreement = 0.0;
-        TRY(smooth(run, 0.9, &changed));
-        if (n_before == found->n_latent) TRY(compare_with(run, before, n_before, &agreement));
-        if (agreement > 1.0 - SETTLED) break;
-        memcpy(before, found->labels, n * sizeof *before);
-        n_before = found->n_latent;
-        TRY(refine(run));
-    }
-    // what neighbours have become says more than what their cells were
-    const size_t few = (size_t)(SETTLED * (double)run->problem->n_states);
-    changed = few + 1;
-    for (size_t i = 0; i < MOST_TURNS && changed > few; i++) TRY(smooth(run, 0.0, &changed));
-done:
-    base_free(run->ctx, before);
+    base_free(run->ctx, joint);
     return status;
 }
 
@@ -537,10 +350,7 @@ psi_status refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, 2 * problem->data->n_actions + 1, sizeof *run.first, &run.first));
     begin_with(&run);
     memcpy(run.known, out->labels, n * sizeof *run.known);
-    status = looks->forest.looks ? refine_until_nothing_changes(&run) : refine_with_caution(&run);
-    if (status == PSI_OK && looks->forest.looks && options->smooth && out->n_latent > 1) {
-        status = label_mixed_cells(&run);
-    }
+    status = looks->forest.looks ? refine_to_the_fewest(&run) : refine_with_caution(&run);
     if (status == PSI_ECANCELLED && base_time_is_up(ctx) && out->n_steps > 0) {
         out->stopped = true; // labels are those of the last refinement that was finished
         out->converged = false;

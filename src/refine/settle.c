@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "base/progress.h"
 #include "learn/samples.h"
+#include "refine/join.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -170,40 +171,6 @@ static psi_status smooth(settling *run, double keep, int32_t *out)
     return psi_smooth(run->ctx, &paths, &how, out, run->confidence, &summary);
 }
 
-// ---- what evidence says -------------------------------------------------------------------------
-
-// Latent states are a table of observations: refined once more by evidence, those that are one
-// share a label.
-static psi_status join(settling *run, size_t *joined)
-{
-    psi_status status = PSI_OK;
-    const cluster_problem *problem = run->problem;
-    const size_t first = problem->has_terminal ? 1 : 0;
-    const by_evidence_options how = {.max_refinements = 64,
-                                     .max_latent_states = run->options->max_latent_states};
-    problem_looks table = {0};
-    by_evidence found = {0};
-    outcome_rewards rewards = {0};
-    *joined = 0;
-    TRY(problem_looks_of_labels(run->ctx, problem, run->labels, run->n_latent - first, first,
-                                &table));
-    TRY(problem_outcome_rewards(run->ctx, problem, &table, &rewards));
-    TRY(refine_by_evidence(run->ctx, problem, &table, &rewards, &how, &found));
-    if (found.stopped) TRY(base_cancelled(run->ctx)); // what is not refined yet is not one
-    *joined = run->n_latent - found.n_latent;
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        if (run->labels[row] >= 0) run->labels[row] = found.labels[row];
-    }
-    run->n_latent = found.n_latent;
-    run->summary->joined += *joined;
-done:
-    problem_outcome_rewards_free(run->ctx, &rewards);
-    refine_by_evidence_free(run->ctx, &found);
-    problem_looks_free(run->ctx, &table);
-    return status;
-}
-
 // Whether a classifier has labels to learn from.
 static bool is_anything_clear(const cluster_problem *problem, const int32_t *labels)
 {
@@ -244,7 +211,8 @@ psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
         if (!is_anything_clear(problem, now)) break; // there would be nothing to learn from
         for (size_t i = 0; i < n; i++) moved += now[i] != labels[i];
         memcpy(labels, now, n * sizeof *labels);
-        TRY(join(&run, &joined));
+        TRY(refine_join(ctx, problem, options->max_latent_states, labels, &run.n_latent, &joined));
+        summary->joined += joined;
         summary->turns++;
         summary->settled = joined == 0 && (double)moved <= SETTLED * (double)problem->n_states;
     }

@@ -130,6 +130,29 @@ static double share_unclear(const cluster_problem *problem, const int32_t *label
     return (double)unclear / (double)problem->n_states;
 }
 
+// Whether observations on borders, whose labels may be wrong, are so few that it is not these of
+// which the past tells more.
+static psi_status tells_more_than_labels(const judging *run, bool *more)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const problem_looks *looks = run->looks;
+    int32_t *all = NULL; // (nodes)
+    size_t mixed = 0;
+    *more = run->result->past > 0.0;
+    if (!*more || !looks || !looks->forest.looks) goto done;
+    TRY(base_alloc(run->ctx, looks->forest.n_nodes, sizeof *all, &all));
+    problem_looks_agree(looks, run->result->labels, all);
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const int32_t leaf = looks->leaf[problem->states[i]];
+        mixed += leaf >= 0 && all[leaf] < 0;
+    }
+    *more = run->result->past * (double)problem->n_states > (double)mixed;
+done:
+    base_free(run->ctx, all);
+    return status;
+}
+
 // ---- the verdict --------------------------------------------------------------------------------
 
 psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const problem_looks *looks,
@@ -145,6 +168,7 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     const double k = (double)result->n_latent, states = (double)problem->n_states;
     const double apart = refine_safe_nats(0.5 * k * (k - 1.0));
     size_t rare = 0;
+    bool more;
     result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
     result->margin = found->grouping->weakest;
     if (rewards->n == 1 && !problem->has_terminal) goto done;
@@ -172,7 +196,8 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
         result->n_doubts > 0 || !found->converged || result->doubtful > VERDICT_DOUBTFUL
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;
-    if (result->past > 0.0 && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
+    TRY(tells_more_than_labels(&run, &more));
+    if (more && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
 done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);
@@ -211,16 +236,17 @@ psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
         .ctx = ctx, .problem = problem, .rewards = rewards, .found = found, .result = result};
     const double past = result->past;
     size_t rare;
+    bool more;
     TRY(count_visits(&run));
     TRY(verdict_ask_vectors(&run, vectors, &rare));
     result->doubtful = fmax(result->doubtful, (double)rare / (double)problem->n_states);
     run.looks = vectors; // features need not have kept what there is to be remembered
     TRY(ask_the_past(&run));
     result->past = fmax(past, result->past);
+    TRY(tells_more_than_labels(&run, &more));
     const bool open = result->n_doubts > 0 || result->doubtful > VERDICT_DOUBTFUL;
     if (result->verdict == PSI_VERDICT_CERTAIN && open) {
-        result->verdict =
-            result->past > 0.0 && rare == 0 ? PSI_VERDICT_NOT_MARKOV : PSI_VERDICT_UNDETERMINED;
+        result->verdict = more && rare == 0 ? PSI_VERDICT_NOT_MARKOV : PSI_VERDICT_UNDETERMINED;
     }
 done:
     base_free(ctx, run.taken);
