@@ -257,6 +257,24 @@ double verdict_foretell_by_number(foretold *what, const float *known, double *mo
     return nats_of(&all, most, moved);
 }
 
+// Of all that changes steadily over the visits of a stratum, Σ x (y − mean of later y) finds most
+// with x as the share of the visits that are still to come: of contrasts Σ c y with c = 1 … n,
+// these are the coefficients in the orthogonal contrasts y − mean of later y. Times are known
+// beforehand, so that no mean has to be taken away.
+double verdict_foretell_by_time(foretold *what, size_t n_transitions, double *moved)
+{
+    sum all = {0};
+    double most = 0.0;
+    begin(what);
+    for (size_t i = 0; i < what->n; i++) {
+        const double x[FORETELL_KINDS] = {1.0 - (double)what->at[i] / (double)n_transitions};
+        see(what, i);
+        most = fmax(most, fabs((double)what->value[i]));
+        add(what, i, x, &all);
+    }
+    return nats_of(&all, most, moved);
+}
+
 static size_t slot_of(const foretold *what, size_t s, uint32_t known)
 {
     const uint64_t key = ((uint64_t)s << 32 | known) + 1;

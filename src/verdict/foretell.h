@@ -40,6 +40,8 @@ void verdict_foretold_free(psi_ctx *ctx, foretold *what);
 // to. A number known before every transition is correlated with the one that `of` picks:
 // next latent states are compared by whether the usual one (kind 0) came.
 double verdict_foretell_by_number(foretold *what, const float *known, double *moved);
+// How much of the data of n_transitions is still to come: whether the task itself changes.
+double verdict_foretell_by_time(foretold *what, size_t n_transitions, double *moved);
 // Something known, FORETELL_NONE where nothing is: what it foretells is learnt on the way.
 double verdict_foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved);
 // What followed the same stratum before, the more the nearer: it counts by a share of 1 − 1/scale

@@ -58,9 +58,9 @@ done:
 // ---- numbers ------------------------------------------------------------------------------------
 
 // One after the other: having stayed, doing the same again, a surprise just before, or anywhere in
-// the episode, how long it lasts, how long the data last; what rewards and surprises were beyond
-// their means, on average over some time; an action, a class of rewards, both together.
-enum { STAYED, REPEATED, SURPRISED, SURPRISED_BEFORE, LATE, TREND, AVERAGES };
+// the episode, how long it lasts; what rewards and surprises were beyond their means, on average
+// over some time; an action, a class of rewards, both together.
+enum { STAYED, REPEATED, SURPRISED, SURPRISED_BEFORE, LATE, AVERAGES };
 static const double SCALES[] = {1.0, 4.0, 16.0, 64.0, 1e9};
 enum { N_SCALES = sizeof SCALES / sizeof *SCALES, ACTION = AVERAGES + 2 * N_SCALES };
 enum { MOST_EVENTS = 64, MOST_PAIRS = 256 };
@@ -107,8 +107,7 @@ void verdict_memory_number(const memory *past, size_t which, float *known)
                            : which == REPEATED ? (float)(data->actions[t] == data->actions[t - 1])
                            : which == SURPRISED        ? (float)past->surprise[t - 1]
                            : which == SURPRISED_BEFORE ? (float)surprised
-                           : which == LATE             ? log2f((float)(t - begin))
-                                           : (float)((double)t / (double)data->n_transitions);
+                                                       : log2f((float)(t - begin));
             }
         }
     }

@@ -111,6 +111,8 @@ static psi_status foretell(asking *run, memory *past, bool rewards, double clear
         nats = verdict_foretell_by_number(&what, number, &moved);
         weigh(run, nats, moved, clear, suspect, out);
     }
+    nats = verdict_foretell_by_time(&what, n, &moved);
+    weigh(run, nats, moved, clear, suspect, out);
     for (size_t which = 0; which < past->n_contexts; which++) {
         TRY(base_cancelled(run->ctx));
         verdict_memory_context(past, which, context);
@@ -139,7 +141,8 @@ static psi_status ask_all(asking *run, double allowed, verdict_past *out)
     memory past = {0};
     TRY(verdict_memory_new(run->ctx, run->problem, &run->classes, run->labels, run->n_latent,
                            run->look, run->n_looks, places, &past));
-    const double ways = (double)(2 * (past.n_numbers + (size_t)2 * N_ECHOES) + 3 * past.n_contexts);
+    const double ways =
+        (double)(2 * (past.n_numbers + (size_t)2 * N_ECHOES + 1) + 3 * past.n_contexts);
     const double clear = log(ways / allowed), suspect = log(ways / SUSPECT);
     for (size_t rewards = 0; rewards < 2; rewards++) {
         TRY(foretell(run, &past, rewards == 1, clear, suspect, out));

@@ -8,11 +8,11 @@
 
 enum { STATES = 40, LENGTH = 60, EPISODES = 400 };
 
-typedef enum secret { NOTHING, LAST_ACTION, ONCE, FIRST } secret;
+typedef enum secret { NOTHING, LAST_ACTION, ONCE, FIRST, DRIFT } secret;
 
 // Two actions go on in a ring, and slip back with probability .1. LAST_ACTION: the slip is four
 // times as probable after action 1, in every state. ONCE: an episode slips at most once. FIRST: the
-// first step slips with probability .9.
+// first step slips with probability .9. DRIFT: slips become more frequent, from .075 to .125.
 static psi_trajectories *walk(psi_ctx *ctx, secret kind, uint64_t seed)
 {
     const psi_episode_spec spec = {
@@ -31,6 +31,7 @@ static psi_trajectories *walk(psi_ctx *ctx, secret kind, uint64_t seed)
             if (kind == LAST_ACTION && t > 0) slip = actions[t - 1] == 1 ? 0.16 : 0.04;
             if (kind == ONCE && slipped) slip = 0.0;
             if (kind == FIRST && t == 0) slip = 0.9;
+            if (kind == DRIFT) slip = 0.075 + 0.05 * (double)e / EPISODES;
             const bool slips = base_random_uniform(&random) < slip;
             slipped |= slips;
             actions[t] = (int32_t)base_random_below(&random, 2);
@@ -80,6 +81,7 @@ static void a_secret_in_many_places_is_found(void **state)
         assert_true(ask(ctx, LAST_ACTION, seed).share > 0.0);
         assert_true(ask(ctx, ONCE, seed).share > 0.0);
         assert_true(ask(ctx, FIRST, seed).share > 0.0);
+        assert_true(ask(ctx, DRIFT, seed).suspect);
     }
     psi_ctx_free(ctx);
 }
