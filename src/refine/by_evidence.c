@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum { MOST_IDLE = 12, MOST_UNCLEAR = 4 }; // refinements that find no more latent states
-enum { MOST_JOINS = 4 };
 
 double refine_safe_nats(double n)
 {
@@ -289,9 +288,10 @@ static psi_status refine_to_the_fewest(refining *run)
     psi_status status = PSI_OK;
     by_evidence *found = run->found;
     const size_t n = run->problem->n_rows;
+    size_t least = SIZE_MAX; // latent states so far
     int32_t *joint = NULL;
     TRY(base_alloc(run->ctx, n, sizeof *joint, &joint));
-    for (size_t turn = 0;; turn++) {
+    for (;;) {
         size_t n_joint, joined;
         TRY(refine_until_nothing_changes(run));
         if (run->options->smooth && found->n_latent > 1) TRY(refine_label_mixed_cells(run));
@@ -300,8 +300,12 @@ static psi_status refine_to_the_fewest(refining *run)
         n_joint = found->n_latent;
         TRY(refine_join(run->ctx, run->problem, run->options->max_latent_states, joint, &n_joint,
                         &joined));
-        if (joined > 0 && turn == MOST_JOINS) found->converged = false;
-        if (joined == 0 || turn == MOST_JOINS) break;
+        if (joined == 0) break;
+        if (found->n_latent >= least) { // what was joined is found again
+            found->converged = false;
+            break;
+        }
+        least = found->n_latent;
         memcpy(found->labels, joint, n * sizeof *joint);
         memcpy(run->known, joint, n * sizeof *joint);
         found->n_latent = n_joint;
