@@ -63,7 +63,11 @@ psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size
 // Refinements are numbered on, and their record (of run->found) is one list, where the same data
 // are looked at twice.
 psi_status cluster_add_steps(clustering_run *run);
-// Images, whose labels go to run->found.
+// Algorithm 1 by evidence on run->looks, as the options say, with a verdict: run->found.
+by_evidence_options cluster_how_to_refine(clustering_run *run);
+psi_status cluster_group_looks(clustering_run *run);
+// Vectors and images, whose labels go to run->found.
+psi_status cluster_find_in_vectors(clustering_run *run);
 psi_status cluster_find_in_images(clustering_run *run);
 
 // Both fill run->result, but for what comes after the labels: certificate, representation, heads.
