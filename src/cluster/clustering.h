@@ -31,6 +31,7 @@ typedef struct clustering_run {
     by_evidence raw_found;
     outcome_rewards outcomes;
     by_evidence found;
+    bool tentative; // what is found is nobody's business unless it is the answer
     psi_run *result;
     double began; // base_seconds
 } clustering_run;
@@ -79,11 +80,13 @@ void cluster_forget_looks(clustering_run *run);
 // When this share of the budget is spent, work is to stop; without a budget, never. Half is for
 // finding latent states, a quarter for the network that tells them apart, the rest for what is
 // written. Where there is no network, or no answer without its time, nothing is left for it. Where
-// latent states are found by features alone, half of the time for both is for learning these.
-#define CLUSTER_BEFORE_FINDING 0.25
-#define CLUSTER_BEFORE_NETWORK 0.5
-#define CLUSTER_BEFORE_WRITING 0.75
-#define CLUSTER_NEVER          0.0
+// latent states are found by features alone, half of the time for both is for learning these, and
+// half of that for a look at the pixels before.
+#define CLUSTER_BEFORE_FEATURES 0.125
+#define CLUSTER_BEFORE_FINDING  0.25
+#define CLUSTER_BEFORE_NETWORK  0.5
+#define CLUSTER_BEFORE_WRITING  0.75
+#define CLUSTER_NEVER           0.0
 void cluster_set_deadline(clustering_run *run, double share);
 
 // After the first refinement: there is an answer, and a network that tells it wants time, too.

@@ -78,7 +78,7 @@ by_evidence_options cluster_how_to_refine(clustering_run *run)
     return (by_evidence_options){.max_refinements = options->max_refinements,
                                  .max_latent_states = options->max_latent_states,
                                  .smooth = options->smooth,
-                                 .watch = cluster_after_grouping,
+                                 .watch = run->tentative ? NULL : cluster_after_grouping,
                                  .user = run};
 }
 
@@ -87,7 +87,7 @@ static psi_status refine_by(clustering_run *run, const by_evidence_options *how)
 {
     psi_status status = PSI_OK;
     TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, how, &run->found));
-    TRY(cluster_add_steps(run));
+    if (!run->tentative) TRY(cluster_add_steps(run));
     if (run->found.stopped) TRY(base_cancelled(run->ctx)); // nothing is asked of what is not done
 done:
     return status;
