@@ -67,6 +67,8 @@ psi_status cluster_add_steps(clustering_run *run);
 // Algorithm 1 by evidence on run->looks, as the options say, with a verdict: run->found.
 by_evidence_options cluster_how_to_refine(clustering_run *run);
 psi_status cluster_group_looks(clustering_run *run);
+// The share of the observations in cells of run->looks that mix what rewards and ends tell apart.
+psi_status cluster_share_mixed(clustering_run *run, double *share);
 // Vectors and images, whose labels go to run->found.
 psi_status cluster_find_in_vectors(clustering_run *run);
 psi_status cluster_find_in_images(clustering_run *run);

@@ -101,6 +101,20 @@ static psi_status find_rewards(clustering_run *run, bool means)
                  : problem_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
 }
 
+psi_status cluster_share_mixed(clustering_run *run, double *share)
+{
+    psi_status status = PSI_OK;
+    const by_evidence_options once = {.max_refinements = 1,
+                                      .max_latent_states = run->options->max_latent_states};
+    TRY(find_rewards(run, false));
+    TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &once,
+                           &run->found));
+    *share = run->found.steps[0].ignored;
+    refine_by_evidence_free(run->ctx, &run->found);
+done:
+    return status;
+}
+
 // Large cells first; then smaller ones where latent states meet.
 static psi_status refine_cells(clustering_run *run, bool means)
 {

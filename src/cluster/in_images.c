@@ -88,14 +88,25 @@ static psi_status judge(clustering_run *run, const problem_looks *tree)
 
 // ---- pixels as they are -------------------------------------------------------------------------
 
+// An observation of a mixed cell is told by those before and after it. Where these are both clear
+// less often than not, trajectories tell nothing either: 1 − √½.
+static const double MOST_MIXED = 0.29;
+
 static psi_status group_pixels(clustering_run *run, bool tentative)
 {
     psi_status status = PSI_OK;
     size_t width = PRINCIPAL;
+    double mixed = 0.0;
     cluster_forget_looks(run);
     run->tentative = tentative;
     TRY(learn_principal_pixels(run->ctx, &run->problem, &run->inputs, &width, &run->vectors));
     TRY(problem_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
+    if (tentative) TRY(cluster_share_mixed(run, &mixed));
+    if (mixed > MOST_MIXED) {
+        run->result->verdict = PSI_VERDICT_UNDETERMINED;
+        run->result->doubtful = 1.0;
+        goto done;
+    }
     TRY(cluster_group_looks(run));
 done:
     run->tentative = false;
