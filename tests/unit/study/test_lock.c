@@ -116,7 +116,7 @@ static void check_confusion(psi_ctx *ctx, const char *folder, const psi_trajecto
 static void check_errors(psi_ctx *ctx, const char *folder, const json_t *results)
 {
     double counts[5 * 64], mean = 0.0;
-    size_t in_figure[3] = {0};
+    size_t in_figure[3] = {0}, predicted = 0;
     bool holds;
     char *text = test_text(ctx, folder, "errors.csv"), *line = text;
     static const char HEAD[] = "trajectory,refinement 1,refinement 2,final\n";
@@ -128,6 +128,7 @@ static void check_errors(psi_ctx *ctx, const char *folder, const json_t *results
         assert_int_equal(sscanf(line, "%zu,%lf,%lf,%lf", &row, &first, &second, &last), 4);
         assert_int_equal(row, i);
         mean += first / FRESH;
+        predicted += last < 1e-3;
     }
     const json_t *list = json_object_get(results, "sequence_errors");
     assert_int_equal(json_array_size(list), 3);
@@ -148,6 +149,7 @@ static void check_errors(psi_ctx *ctx, const char *folder, const json_t *results
     assert_true(after < 0.5 * mean);
     char words[128];
     const double share = test_number(results, "predicted_fraction");
+    assert_true(share == (double)predicted / FRESH);
     snprintf(words, sizeof words, "%.1f %% of %d with an error below 0.001; %.2g on average",
              100.0 * share, FRESH, after);
     const char *ours = test_claim(results, "Almost all reward sequences", &holds);
