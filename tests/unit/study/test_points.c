@@ -149,8 +149,9 @@ static void errors_that_stay_are_not_said_to_be_gone(void **state)
     bool holds;
     psi_study_options options = test_study_options(output, &all);
     psi_net *net;
-    const psi_net_spec spec =
-        psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {2}}, PSI_FLOAT32, 1, 4);
+    psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {2}}, PSI_FLOAT32, 1, 4);
+    spec.n_hidden = 1;
+    spec.hidden[0] = 16;
     options.episodes = 30;
     psi_trajectories *data = test_collect(ctx, "point-column-world", 30, 0, NULL);
     int32_t *labels = (int32_t *)data->latent_states;
