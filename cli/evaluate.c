@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/labels.h"
+#include "cli/output.h"
 
 #include <string.h>
 
@@ -76,6 +77,7 @@ done:
 typedef struct labels_call {
     const char *key, *output;
     double min_confidence;
+    bool replace;
 } labels_call;
 
 #define FIELD(name) OPTION_FIELD(labels_call, name)
@@ -86,6 +88,7 @@ static const psi_option OPTIONS[] = {
      "the .npy to write: one int32 an observation, −1 where it is unlike anything seen"},
     {"min-confidence", 0, PSI_OPTION_REAL, FIELD(min_confidence), "P", "0", "[0,1]",
      PSI_OPTION_MAIN, "less probable labels are −1, too"},
+    CLI_REPLACE(FIELD(replace)),
 };
 
 psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
@@ -146,24 +149,28 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
     psi_run *run = NULL;
     psi_trajectories *data = NULL;
     int32_t *labels = NULL;
+    cli_output *output = NULL;
     bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (!call.output) {
         status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
         goto done;
     }
+    TRY(cli_output_open(cli, call.output, call.replace, &output));
     TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, call.min_confidence, &run, &data,
                         &labels, &own));
     size_t unknown = 0;
     for (size_t i = 0; i < data->n_observations; i++) unknown += labels[i] < 0;
     const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
-    TRY(psi_arrays_save(cli->ctx, call.output, &array, 1));
+    TRY(psi_arrays_save(cli->ctx, cli_output_path(output), &array, 1));
+    TRY(cli_output_commit(&output));
     cli_print(cli, "%s: latent states of %zu observations, %zu of them unknown", call.output,
               data->n_observations, unknown);
     TRY(cli_set(cli, "unknown", json_integer((json_int_t)unknown)));
     TRY(cli_set(cli, "path", json_string(call.output)));
     TRY(cli_set(cli, "observations", json_integer((json_int_t)data->n_observations)));
 done:
+    cli_output_discard(output);
     base_free(cli->ctx, labels);
     psi_trajectories_free(cli->ctx, data);
     psi_run_free(cli->ctx, run);

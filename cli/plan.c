@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/models.h"
+#include "cli/output.h"
 
 #include <sys/stat.h>
 
@@ -34,6 +35,7 @@ done:
 typedef struct plan_call {
     psi_model_plan_options how;
     const char *output;
+    bool replace;
 } plan_call;
 
 #define FIELD(name) OPTION_FIELD(plan_call, name)
@@ -50,15 +52,20 @@ static const psi_option OPTIONS[] = {
      "of a model: how close upper and lower bounds have to come"},
     {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", NULL, NULL, PSI_OPTION_MAIN,
      "of a model: bounds and choices of all states as .npz"},
+    CLI_REPLACE(FIELD(replace)),
 };
 
-static psi_status save_plan(cli_call *cli, const psi_model_plan *plan, const char *path)
+static psi_status save_plan(cli_call *cli, const psi_model_plan *plan, cli_output **output)
 {
+    psi_status status = PSI_OK;
     const psi_shape shape = {1, {plan->n_states}};
     const psi_array arrays[] = {{"lower", PSI_FLOAT64, shape, plan->lower},
                                 {"upper", PSI_FLOAT64, shape, plan->upper},
                                 {"choice", PSI_INT32, shape, plan->choice}};
-    return psi_arrays_save(cli->ctx, path, arrays, CLI_COUNT(arrays));
+    TRY(psi_arrays_save(cli->ctx, cli_output_path(*output), arrays, CLI_COUNT(arrays)));
+    TRY(cli_output_commit(output));
+done:
+    return status;
 }
 
 // What can be expected in the initial states; in the first ones where none is marked.
@@ -87,18 +94,21 @@ static psi_status plan_model(cli_call *cli, const char *path, const plan_call *c
     psi_status status = PSI_OK;
     psi_model *model = NULL;
     psi_model_plan *plan = NULL;
+    cli_output *output = NULL;
+    TRY(cli_output_open(cli, call->output, call->replace, &output));
     TRY(cli_model_read(cli, path, &model));
     TRY(psi_model_plan_find(cli->ctx, model, &call->how, &plan));
     if (!plan->converged)
         base_warn(cli->ctx, "the bounds had not met after %zu sweeps", plan->sweeps);
     cli_print(cli, "%s: %zu states, %zu sweeps", path, model->n_states, plan->sweeps);
     TRY(show_initial(cli, model, plan));
-    if (call->output) TRY(save_plan(cli, plan, call->output));
+    if (output) TRY(save_plan(cli, plan, &output));
     TRY(cli_set(cli, "states", json_integer((json_int_t)model->n_states)));
     TRY(cli_set(cli, "sweeps", json_integer((json_int_t)plan->sweeps)));
     TRY(cli_set(cli, "converged", json_boolean(plan->converged)));
     TRY(cli_set(cli, "gamma", call->how.target ? json_null() : base_json_real(call->how.gamma)));
 done:
+    cli_output_discard(output);
     psi_model_plan_free(cli->ctx, plan);
     psi_model_free(cli->ctx, model);
     return status;

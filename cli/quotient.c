@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/models.h"
+#include "cli/output.h"
 
 #include "base/progress.h"
 
@@ -10,7 +11,7 @@
 
 typedef struct quotient_call {
     const char *output, *blocks, *labels, *rewards;
-    bool action_identity;
+    bool action_identity, replace;
     double tolerance, epsilon, gamma;
 } quotient_call;
 
@@ -32,6 +33,7 @@ static const psi_option OPTIONS[] = {
      "discount of those successor features"},
     {"action-identity", 0, PSI_OPTION_FLAG, FIELD(action_identity), NULL, "on", NULL,
      PSI_OPTION_MAIN, "a choice is matched by one with the same action only"},
+    CLI_REPLACE(FIELD(replace)),
 };
 
 static psi_status fill_result(cli_call *cli, const psi_model *model, const quotient_call *call,
@@ -117,7 +119,10 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_model *model = NULL;
     psi_quotient_result *found = NULL;
+    cli_output *output = NULL, *blocks = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    TRY(cli_output_open(cli, call.output, call.replace, &output));
+    TRY(cli_output_open(cli, call.blocks, call.replace, &blocks));
     const double started = base_seconds();
     TRY(cli_model_read(cli, arguments[0], &model));
     const double reading = base_seconds() - started;
@@ -134,14 +139,20 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
     TRY(psi_quotient_find(cli->ctx, model, &how, &found));
     TRY(cli_set(cli, "processor_seconds",
                 base_json_real((double)(clock() - before) / CLOCKS_PER_SEC)));
-    if (call.output) TRY(cli_model_write(cli, found->model, call.output));
-    if (call.blocks) {
+    if (output) {
+        TRY(cli_model_write(cli, found->model, cli_output_path(output)));
+        TRY(cli_output_commit(&output));
+    }
+    if (blocks) {
         const psi_array array = {NULL, PSI_INT32, {1, {model->n_states}}, found->partition->label};
-        TRY(psi_arrays_save(cli->ctx, call.blocks, &array, 1));
+        TRY(psi_arrays_save(cli->ctx, cli_output_path(blocks), &array, 1));
+        TRY(cli_output_commit(&blocks));
     }
     print_result(cli, arguments[0], model, &call, found);
     TRY(fill_result(cli, model, &call, found, reading));
 done:
+    cli_output_discard(blocks);
+    cli_output_discard(output);
     psi_quotient_free(cli->ctx, found);
     psi_model_free(cli->ctx, model);
     return status;

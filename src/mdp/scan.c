@@ -55,17 +55,20 @@ static bool scan_decimal(mdp_scan *scan, double *out)
     static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    enum { MOST = 19 }; // digits that a uint64_t holds
     const char *at = scan->at;
     const bool negative = *at == '-';
     uint64_t digits = 0;
     int after = 0, n = 0;
     at += negative;
-    for (; *at >= '0' && *at <= '9'; at++, n++) digits = digits * 10 + (uint64_t)(*at - '0');
+    // no further: a file may hold more digits than an int counts
+    for (; n <= MOST && *at >= '0' && *at <= '9'; at++, n++)
+        digits = digits * 10 + (uint64_t)(*at - '0');
     if (*at == '.') {
-        for (at++; *at >= '0' && *at <= '9'; at++, n++, after++)
+        for (at++; n <= MOST && *at >= '0' && *at <= '9'; at++, n++, after++)
             digits = digits * 10 + (uint64_t)(*at - '0');
     }
-    if (n == 0 || n > 19 || digits >= UINT64_C(1) << 53) return scan_slowly(scan, out);
+    if (n == 0 || n > MOST || digits >= UINT64_C(1) << 53) return scan_slowly(scan, out);
     if (*at == 'e' || *at == 'E' || *at == 'x' || *at == 'X') return scan_slowly(scan, out);
     const double value = (double)digits / power[after];
     scan->at = at;

@@ -434,7 +434,8 @@ class Command(unittest.TestCase):
             certificate = json.loads(self.succeed("verify", folder, file, "--json").stdout)
             self.assertEqual(certificate["certificate"]["violating"], 0)
         for sure in ((), ("--min-confidence", "0.5")):
-            told = self.succeed("assign", folder, fresh, "-o", self.path / "l.npy", "--json", *sure)
+            told = self.succeed("assign", folder, fresh, "-o", self.path / "l.npy", "--replace",
+                                "--json", *sure)
             self.assertEqual(json.loads(told.stdout)["unknown"], 0)
         self.succeed("report", folder, "-o", self.path / "r.html")
         self.assertIn("the last 2 of an episode are seen as one", (self.path / "r.html").read_text())

@@ -126,6 +126,15 @@ class Models(unittest.TestCase):
         self.refuse(2, "no reward 'loss'", "quotient", self.write(good), "--rewards", "loss")
         self.refuse(4, "none.drn", "quotient", self.path / "none.drn")
 
+    def test_an_npz_that_is_no_model(self):
+        data = self.path / "data.npz"
+        run("generate", "point-column-world", "--episodes", 3, "-o", data)
+        for command in ("quotient", "plan", "report"):
+            self.refuse(5, "is not a model: it seems to hold trajectories", command, data)
+        plan = self.path / "plan.npz"
+        self.succeed("plan", self.write(two_copies()), "--gamma", 0.5, "-o", plan)
+        self.refuse(5, "is not a model", "quotient", plan)
+
 
 if __name__ == "__main__":
     unittest.main()

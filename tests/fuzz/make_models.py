@@ -8,6 +8,9 @@ import struct
 import sys
 import tarfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+import npz  # noqa: E402
+
 root = pathlib.Path(sys.argv[1]) / "model"
 root.mkdir(parents=True, exist_ok=True)
 
@@ -98,3 +101,20 @@ inputs = {
 }
 for name, data in inputs.items():
     (root / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+# psifold's own arrays, which the command alone reads
+root = root.parent / "model_npz"
+root.mkdir(exist_ok=True)
+names = {"chain": False, "actions": ["left"], "labels": ["goal"], "rewards": ["gain"]}
+annotations = {"labels": ("|u1", (1, 2), [0, 1]), "state_rewards": ("<f8", (1, 2), [0.0, 1.5]),
+               "choice_rewards": ("<f8", (1, 2), [0.5, 0.0])}
+npz.save_model(root / "good", names, **annotations)
+npz.save_model(root / "no-names", {"n_actions": 3})
+npz.save_model(root / "no-annotations", names)
+npz.save_model(root / "list", b"[1, 2]")
+npz.save_model(root / "cut", json.dumps(names).encode()[:30])
+npz.save_model(root / "negative", {"n_actions": -1})
+npz.save_model(root / "enormous", {"n_actions": 2**62})
+npz.save_model(root / "many-labels", {"n_actions": 1, "labels": ["a"] * 1000}, states=500)
+npz.save_model(root / "short", {"n_actions": 1}, next=("<i4", (1,), [0]))
+npz.save_trajectories(root / "trajectories", [0, 1] * 5, [0, 1] * 5)

@@ -56,7 +56,7 @@ def test_quotients_are_storms(tmp_path, seed):
         how = stormpy.transformations.BisimulationOptions()
         how.action_sensitive = sensitive
         theirs = stormpy.transformations.perform_bisimulation(model, [], options=how)
-        ours = psifold("quotient", tmp_path / "model.drn", "-o", tmp_path / "small.umb",
+        ours = psifold("quotient", tmp_path / "model.drn", "-o", tmp_path / "small.umb", "--replace",
                        *([] if sensitive else ["--no-action-identity"]))
         assert ours["blocks"] == theirs.nr_states
         assert ours["quotient_choices"] == theirs.nr_choices

@@ -1,0 +1,115 @@
+#include "cli/output.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BESIDE = 3 };
+static const char *const ENDINGS[BESIDE] = {".lab", ".srew", ".trew"};
+
+struct cli_output {
+    psi_ctx *ctx;
+    base_output *file;
+    bool replace;
+    char *beside[BESIDE]; // the names that go with a .tra; else NULL
+};
+
+// The path with the ending .tra replaced.
+static psi_status name_beside(psi_ctx *ctx, const char *path, const char *ending, char **out)
+{
+    const size_t stem = strlen(path) - strlen(".tra"), size = stem + strlen(ending) + 1;
+    const psi_status status = base_alloc(ctx, size, 1, out);
+    if (status == PSI_OK) snprintf(*out, size, "%.*s%s", (int)stem, path, ending);
+    return status;
+}
+
+static psi_status claim_beside(cli_output *output, const char *path)
+{
+    psi_status status = PSI_OK;
+    const size_t length = strlen(path);
+    if (length <= 4 || strcmp(path + length - 4, ".tra") != 0) return PSI_OK;
+    for (int i = 0; i < BESIDE; i++) {
+        TRY(name_beside(output->ctx, path, ENDINGS[i], &output->beside[i]));
+        if (!output->replace && base_is_there(output->beside[i])) {
+            TRY(FAIL(
+                output->ctx, PSI_EUSAGE,
+                "%s exists already, and would be read with %s: choose another name, or remove it",
+                output->beside[i], path));
+        }
+    }
+done:
+    return status;
+}
+
+psi_status cli_output_open(cli_call *cli, const char *path, bool replace, cli_output **out)
+{
+    psi_status status = PSI_OK;
+    cli_output *output = NULL;
+    *out = NULL;
+    if (!path) return PSI_OK;
+    TRY(base_alloc_zero(cli->ctx, 1, sizeof *output, &output));
+    output->ctx = cli->ctx;
+    output->replace = replace;
+    TRY(base_output_open(cli->ctx, path, BASE_FILE, replace, &output->file));
+    TRY(claim_beside(output, path));
+    *out = output;
+    output = NULL;
+done:
+    cli_output_discard(output);
+    return status;
+}
+
+const char *cli_output_path(const cli_output *output)
+{
+    return base_output_path(output->file);
+}
+
+// An older file that the new .tra does not have would be read with it: it is replaced by nothing.
+static psi_status put_beside(const cli_output *output, int i, bool *placed)
+{
+    psi_ctx *ctx = output->ctx;
+    const char *target = output->beside[i];
+    char *made = NULL;
+    psi_status status = name_beside(ctx, cli_output_path(output), ENDINGS[i], &made);
+    if (status != PSI_OK) return status;
+    const bool wanted = base_is_there(made);
+    int failed = 0;
+    if (wanted) {
+        failed = output->replace ? rename(made, target) : base_rename_new(made, target);
+    } else if (output->replace) {
+        failed = unlink(target) != 0 && errno != ENOENT;
+    }
+    *placed = wanted && !failed;
+    if (failed) status = FAIL(ctx, PSI_EIO, "cannot put %s in place: %s", target, strerror(errno));
+    base_free(ctx, made);
+    return status;
+}
+
+psi_status cli_output_commit(cli_output **out)
+{
+    psi_status status = PSI_OK;
+    cli_output *output = *out;
+    bool placed[BESIDE] = {false};
+    *out = NULL;
+    for (int i = 0; i < BESIDE && output->beside[i]; i++) TRY(put_beside(output, i, &placed[i]));
+    base_output *file = output->file;
+    output->file = NULL;
+    TRY(base_output_commit(file));
+done:
+    for (int i = 0; i < BESIDE && status != PSI_OK && !output->replace; i++) {
+        if (placed[i]) (void)unlink(output->beside[i]);
+    }
+    cli_output_discard(output);
+    return status;
+}
+
+void cli_output_discard(cli_output *output)
+{
+    if (!output) return;
+    base_output_discard(output->file);
+    for (int i = 0; i < BESIDE; i++) base_free(output->ctx, output->beside[i]);
+    base_free(output->ctx, output);
+}
