@@ -117,7 +117,7 @@ typedef struct psi_study {
     const char *name;   // "column-world"
     const char *figure; // of the paper: "figure 1"
     const char *what;
-    bool agents; // trials that are kept one by one: asked for other seeds or episodes, it goes on
+    bool agents; // trials that are kept one by one: asked for other seeds, it goes on
     bool apart;  // no part of "all"
 } psi_study;
 

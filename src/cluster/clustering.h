@@ -31,6 +31,7 @@ typedef struct clustering_run {
     by_evidence raw_found;
     outcome_rewards outcomes;
     by_evidence found;
+    bool tentative; // what is found is nobody's business unless it is the answer
     psi_run *result;
     double began; // base_seconds
 } clustering_run;
@@ -63,7 +64,13 @@ psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size
 // Refinements are numbered on, and their record (of run->found) is one list, where the same data
 // are looked at twice.
 psi_status cluster_add_steps(clustering_run *run);
-// Images, whose labels go to run->found.
+// Algorithm 1 by evidence on run->looks, as the options say, with a verdict: run->found.
+by_evidence_options cluster_how_to_refine(clustering_run *run);
+psi_status cluster_group_looks(clustering_run *run);
+// The share of the observations in cells of run->looks that mix what rewards and ends tell apart.
+psi_status cluster_share_mixed(clustering_run *run, double *share);
+// Vectors and images, whose labels go to run->found.
+psi_status cluster_find_in_vectors(clustering_run *run);
 psi_status cluster_find_in_images(clustering_run *run);
 
 // Both fill run->result, but for what comes after the labels: certificate, representation, heads.
@@ -75,11 +82,13 @@ void cluster_forget_looks(clustering_run *run);
 // When this share of the budget is spent, work is to stop; without a budget, never. Half is for
 // finding latent states, a quarter for the network that tells them apart, the rest for what is
 // written. Where there is no network, or no answer without its time, nothing is left for it. Where
-// latent states are found by features alone, half of the time for both is for learning these.
-#define CLUSTER_BEFORE_FINDING 0.25
-#define CLUSTER_BEFORE_NETWORK 0.5
-#define CLUSTER_BEFORE_WRITING 0.75
-#define CLUSTER_NEVER          0.0
+// latent states are found by features alone, half of the time for both is for learning these, and
+// half of that for a look at the pixels before.
+#define CLUSTER_BEFORE_FEATURES 0.125
+#define CLUSTER_BEFORE_FINDING  0.25
+#define CLUSTER_BEFORE_NETWORK  0.5
+#define CLUSTER_BEFORE_WRITING  0.75
+#define CLUSTER_NEVER           0.0
 void cluster_set_deadline(clustering_run *run, double share);
 
 // After the first refinement: there is an answer, and a network that tells it wants time, too.

@@ -8,14 +8,11 @@
 #include "refine/successor.h"
 #include "run/run.h"
 #include "verdict/contexts.h"
-#include "verdict/growth.h"
 #include "verdict/verdict.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
-enum { MOST_FEATURES = 1 << 28 };         // numbers, 1 GiB: features are held in memory
 enum { FEWEST_VISITS = 4 }; // of a distinct observation, on average, to be one of a table
 
 psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
@@ -31,43 +28,6 @@ psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size
     }
     if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
 done:
-    return status;
-}
-
-// Observations as they are, as vectors.
-static psi_status copy_vectors(clustering_run *run, size_t *width)
-{
-    psi_status status = PSI_OK;
-    enum { BLOCK = 4096 };
-    const psi_observations *from = run->problem.data->observations;
-    const psi_dtype dtype = psi_observations_dtype(from);
-    const size_t row_bytes = psi_observations_row_bytes(from), n = run->problem.n_rows;
-    unsigned char *block = NULL;
-    uint64_t *rows = NULL;
-    *width = row_bytes / psi_dtype_size(dtype);
-    TRY(base_alloc(run->ctx, n, *width * sizeof *run->vectors, &run->vectors));
-    TRY(base_alloc(run->ctx, BLOCK, row_bytes, &block));
-    TRY(base_alloc(run->ctx, BLOCK, sizeof *rows, &rows));
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        const size_t count = base_min(BLOCK, n - begin);
-        float *out = run->vectors + begin * *width;
-        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
-        TRY(base_cancelled(run->ctx));
-        TRY(psi_observations_gather(run->ctx, from, rows, count, block));
-        for (size_t i = 0; i < count * *width; i++) {
-            switch (dtype) {
-            case PSI_FLOAT32: out[i] = ((const float *)(const void *)block)[i]; break;
-            case PSI_FLOAT64: out[i] = (float)((const double *)(const void *)block)[i]; break;
-            case PSI_UINT8: out[i] = (float)block[i]; break;
-            case PSI_INT32: out[i] = (float)((const int32_t *)(const void *)block)[i]; break;
-            case PSI_INT64: out[i] = (float)((const int64_t *)(const void *)block)[i]; break;
-            default: out[i] = (float)block[i];
-            }
-        }
-    }
-done:
-    base_free(run->ctx, rows);
-    base_free(run->ctx, block);
     return status;
 }
 
@@ -112,13 +72,13 @@ done:
     return status;
 }
 
-static by_evidence_options how_to_refine(clustering_run *run)
+by_evidence_options cluster_how_to_refine(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     return (by_evidence_options){.max_refinements = options->max_refinements,
                                  .max_latent_states = options->max_latent_states,
                                  .smooth = options->smooth,
-                                 .watch = cluster_after_grouping,
+                                 .watch = run->tentative ? NULL : cluster_after_grouping,
                                  .user = run};
 }
 
@@ -127,7 +87,7 @@ static psi_status refine_by(clustering_run *run, const by_evidence_options *how)
 {
     psi_status status = PSI_OK;
     TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, how, &run->found));
-    TRY(cluster_add_steps(run));
+    if (!run->tentative) TRY(cluster_add_steps(run));
     if (run->found.stopped) TRY(base_cancelled(run->ctx)); // nothing is asked of what is not done
 done:
     return status;
@@ -141,11 +101,25 @@ static psi_status find_rewards(clustering_run *run, bool means)
                  : problem_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
 }
 
+psi_status cluster_share_mixed(clustering_run *run, double *share)
+{
+    psi_status status = PSI_OK;
+    const by_evidence_options once = {.max_refinements = 1,
+                                      .max_latent_states = run->options->max_latent_states};
+    TRY(find_rewards(run, false));
+    TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &once,
+                           &run->found));
+    *share = run->found.steps[0].ignored;
+    refine_by_evidence_free(run->ctx, &run->found);
+done:
+    return status;
+}
+
 // Large cells first; then smaller ones where latent states meet.
 static psi_status refine_cells(clustering_run *run, bool means)
 {
     psi_status status = PSI_OK;
-    by_evidence_options how = how_to_refine(run);
+    by_evidence_options how = cluster_how_to_refine(run);
     by_evidence large = {0};
     const bool sampled = problem_looks_are_sampled(&run->problem, &run->looks);
     how.smooth = how.smooth && !sampled;
@@ -156,7 +130,7 @@ static psi_status refine_cells(clustering_run *run, bool means)
     TRY(find_rewards(run, means));
     large = run->found; // the answer, until there is another one
     run->found = (by_evidence){0};
-    how = how_to_refine(run);
+    how = cluster_how_to_refine(run);
     how.start = large.labels;
     how.n_start = large.n_latent;
     status = refine_by(run, &how);
@@ -192,7 +166,7 @@ done:
     return status;
 }
 
-static psi_status group_looks(clustering_run *run)
+psi_status cluster_group_looks(clustering_run *run)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
@@ -205,162 +179,6 @@ static psi_status group_looks(clustering_run *run)
 done:
     result->labels = NULL; // still in found
     run_phases_turn_to(&run->state.phases, PHASE_REST);
-    return status;
-}
-
-// Vectors as they are.
-static psi_status compare_vectors(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    size_t width;
-    TRY(copy_vectors(run, &width));
-    problem_looks_standardise(&run->problem, width, run->vectors);
-    TRY(problem_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
-    TRY(group_looks(run));
-done:
-    return status;
-}
-
-// Sets vectors as they are aside, with what they say.
-static void set_vectors_aside(clustering_run *run, psi_run *judged)
-{
-    psi_run *result = run->result;
-    run->raw = run->vectors;
-    run->raw_looks = run->looks;
-    run->raw_outcomes = run->outcomes;
-    run->raw_found = run->found;
-    run->vectors = NULL;
-    run->looks = (problem_looks){0};
-    run->outcomes = (outcome_rewards){0};
-    run->found = (by_evidence){0};
-    *judged = *result;
-    result->doubts = NULL;
-    result->n_doubts = 0;
-}
-
-// … and takes them back: they are the answer after all.
-static void return_to_vectors(clustering_run *run, const psi_run *judged)
-{
-    psi_run *result = run->result;
-    by_evidence features = run->found;
-    run->found = run->raw_found;
-    run->raw_found = (by_evidence){0};
-    refine_by_evidence_free(run->ctx, &features);
-    base_free(run->ctx, result->doubts);
-    result->doubts = judged->doubts;
-    result->n_doubts = judged->n_doubts;
-    result->n_latent = judged->n_latent;
-    result->verdict = judged->verdict;
-    result->margin = judged->margin;
-    result->doubtful = judged->doubtful;
-    result->past = judged->past;
-}
-
-// What a network makes of them that has learnt to predict rewards, actions and what comes next.
-static psi_status compare_features(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    feature_cache features = {0};
-    TRY(cluster_learn_trunk(run));
-    run_phases_turn_to(&run->state.phases, PHASE_FEATURES);
-    TRY(learn_features_new(run->ctx, &run->problem, &run->inputs, run->trunk, PSI_CACHE_FULL,
-                           &features));
-    run->vectors = features.full;
-    features.full = NULL;
-    problem_looks_standardise(&run->problem, features.d, run->vectors);
-    TRY(problem_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
-    TRY(group_looks(run));
-    run->result->has_trunk = true;
-done:
-    run_phases_turn_to(&run->state.phases, PHASE_REST);
-    learn_features_free(run->ctx, &features);
-    return status;
-}
-
-// What leaves less open is the answer. Features that cannot be learnt, or not in time, take nothing
-// away.
-static psi_status try_features(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    psi_run *result = run->result, vectors;
-    base_note(run->ctx, "vectors as they are leave something open; features are learnt");
-    set_vectors_aside(run, &vectors);
-    status = compare_features(run);
-    const bool late = cluster_is_late(run, status);
-    if (!late && (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM)) goto done;
-    if (status == PSI_OK &&
-        (result->verdict == PSI_VERDICT_CERTAIN || result->doubtful <= vectors.doubtful)) {
-        result->labels = run->found.labels;
-        status = verdict_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
-                                       &run->found, result);
-        result->labels = NULL; // still in found
-        goto done;
-    }
-    if (!late && status != PSI_OK) {
-        base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
-    }
-    return_to_vectors(run, &vectors);
-    vectors.doubts = NULL;
-    if (late) {
-        result->stopped = true;
-        result->verdict = PSI_VERDICT_UNDETERMINED;
-    }
-    status = PSI_OK;
-done:
-    base_free(run->ctx, vectors.doubts);
-    return status;
-}
-
-// Whether latent states keep growing with the data. Asked where nothing else is certain and
-// refinements did not come to an end, neither of vectors nor of features: states that are there
-// have borders that stay where they are.
-static psi_status ask_for_growth(clustering_run *run, size_t n_latent, bool means)
-{
-    psi_status status = PSI_OK;
-    psi_run *result = run->result;
-    const by_evidence_options how = how_to_refine(run);
-    const float *vectors = run->raw ? run->raw : run->vectors;
-    const size_t width = run->raw ? run->raw_looks.width : run->looks.width;
-    run_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
-    TRY(verdict_growth(run->ctx, &run->problem, width, vectors, means, run->options->seed, &how,
-                       result->growth));
-    result->growth[2] = n_latent;
-    if (!verdict_keeps_growing(result->growth)) goto done;
-    TRY(verdict_judge_growing(run->ctx, result));
-    if (run->raw_found.labels) { // the cells that were counted, not those of features
-        refine_by_evidence_free(run->ctx, &run->found);
-        run->found = run->raw_found;
-        run->raw_found = (by_evidence){0};
-        result->n_latent = n_latent;
-        result->margin = run->found.grouping->weakest;
-    }
-done:
-    run_phases_turn_to(&run->state.phases, PHASE_REST);
-    return status;
-}
-
-// Vectors are compared as they are, and by features where that leaves something open.
-static psi_status find_in_vectors(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    cluster_set_network_options(run, PSI_NET_MLP);
-    if (run->options->hidden == 0) run->network.hidden[0] = run->network.hidden[1] = SMALL;
-    if (run->options->trunk_steps == 0) run->network.trunk.steps = SMALL_STEPS;
-    TRY(compare_vectors(run));
-    const psi_verdict verdict = run->result->verdict;
-    const size_t n_latent = run->found.n_latent;
-    const bool ended = run->found.converged, means = run->outcomes.n == 0;
-    const bool open = verdict != PSI_VERDICT_CERTAIN && verdict != PSI_VERDICT_NOTHING_TO_PREDICT;
-    const bool fit = run->problem.n_rows <= MOST_FEATURES / run->network.hidden[1];
-    if (open && !fit) base_note(run->ctx, "there are too many observations to hold features of");
-    if (open && fit && run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
-        TRY(try_features(run));
-    }
-    if (run->result->verdict == PSI_VERDICT_UNDETERMINED && !run->result->stopped && !ended &&
-        !run->found.converged) {
-        TRY(ask_for_growth(run, n_latent, means));
-    }
-done:
     return status;
 }
 
@@ -437,9 +255,9 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     if (!table) {
         TRY(problem_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
-        status = run->inputs.is_image ? cluster_find_in_images(run) : find_in_vectors(run);
+        status = run->inputs.is_image ? cluster_find_in_images(run) : cluster_find_in_vectors(run);
     } else {
-        status = group_looks(run);
+        status = cluster_group_looks(run);
     }
     if (cluster_is_late(run, status) && run->found.labels) {
         result->n_latent = run->found.n_latent;

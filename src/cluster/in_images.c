@@ -1,7 +1,8 @@
-// Images: prototypes of observations that look alike to a network are refined by evidence, then
-// each observation is labelled by what it looks like and by its trajectory. Prototypes of images
-// mix latent states everywhere, not only on borders, so that a prototype's law is drawn around its
-// latent state's: from Dirichlet(κ · θ), worth κ draws.
+// Images: pixels are compared as they are. Where that leaves something open, prototypes of
+// observations that look alike to a network are refined by evidence, then each observation is
+// labelled by what it looks like and by its trajectory. Prototypes of images mix latent states
+// everywhere, not only on borders, so that a prototype's law is drawn around its latent state's:
+// from Dirichlet(κ · θ), worth κ draws.
 #include "cluster/clustering.h"
 
 #include "base/checked.h"
@@ -85,14 +86,65 @@ static psi_status judge(clustering_run *run, const problem_looks *tree)
     return status;
 }
 
+// ---- pixels as they are -------------------------------------------------------------------------
+
+// An observation of a mixed cell is told by those before and after it. Where these are both clear
+// less often than not, trajectories tell nothing either: 1 − √½.
+static const double MOST_MIXED = 0.29;
+
+static psi_status group_pixels(clustering_run *run, bool tentative)
+{
+    psi_status status = PSI_OK;
+    size_t width = PRINCIPAL;
+    double mixed = 0.0;
+    cluster_forget_looks(run);
+    run->tentative = tentative;
+    TRY(learn_principal_pixels(run->ctx, &run->problem, &run->inputs, &width, &run->vectors));
+    TRY(problem_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
+    if (tentative) TRY(cluster_share_mixed(run, &mixed));
+    if (mixed > MOST_MIXED) {
+        run->result->verdict = PSI_VERDICT_UNDETERMINED;
+        run->result->doubtful = 1.0;
+        goto done;
+    }
+    TRY(cluster_group_looks(run));
+done:
+    run->tentative = false;
+    return status;
+}
+
+// Where latent states look different, no network has to learn it. *open: the share of observations
+// that pixels leave open. The refinements are told only if they are those of the answer, and made
+// again then.
+static psi_status try_pixels(clustering_run *run, bool *certain, double *open)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    *certain = false;
+    *open = 1.0;
+    if (psi_shape_size(&run->inputs.shape) > LEARN_MOST_PIXELS) return PSI_OK;
+    cluster_set_deadline(run, CLUSTER_BEFORE_FEATURES);
+    status = group_pixels(run, true);
+    const bool late = cluster_is_late(run, status);
+    cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
+    if (!late) TRY(status);
+    status = PSI_OK;
+    *certain = !late && result->verdict == PSI_VERDICT_CERTAIN;
+    if (!late) *open = result->doubtful;
+    base_free(run->ctx, result->doubts);
+    result->doubts = NULL;
+    result->n_doubts = 0;
+done:
+    return status;
+}
+
+// ---- features -----------------------------------------------------------------------------------
+
 // Features of all observations. Where the time for it is up, those of a network that has not learnt
 // all it was to learn are better than none; it is not kept.
 static psi_status learn_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    const psi_net_kind kind =
-        run->options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18 : PSI_NET_CNN;
-    cluster_set_network_options(run, kind);
     cluster_set_deadline(run, CLUSTER_BEFORE_FINDING);
     status = cluster_learn_trunk(run);
     if (cluster_is_late(run, status) && run->trunk) {
@@ -130,7 +182,7 @@ done:
     return status;
 }
 
-psi_status cluster_find_in_images(clustering_run *run)
+static psi_status compare_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
     size_t width = PRINCIPAL;
@@ -148,5 +200,32 @@ done:
     run_phases_turn_to(&run->state.phases, PHASE_REST);
     problem_looks_free(run->ctx, &tree);
     base_free(run->ctx, vectors);
+    return status;
+}
+
+// Pixels as they are, and features where these leave something open: what leaves less open is the
+// answer.
+psi_status cluster_find_in_images(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    const psi_net_kind kind =
+        run->options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18 : PSI_NET_CNN;
+    bool pixels;
+    double open;
+    cluster_set_network_options(run, kind);
+    TRY(try_pixels(run, &pixels, &open));
+    if (!pixels) {
+        TRY(compare_features(run));
+        pixels =
+            result->verdict != PSI_VERDICT_CERTAIN && !result->stopped && open < result->doubtful;
+    }
+    if (pixels) {
+        base_free(run->ctx, result->doubts);
+        result->doubts = NULL;
+        result->n_doubts = 0;
+        TRY(group_pixels(run, false));
+    }
+done:
     return status;
 }

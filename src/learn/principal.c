@@ -10,22 +10,41 @@
 
 enum { BLOCK = 1024, MOST_SAMPLES = 16384 };
 
-// Scaled features of the given rows, into z (count, D).
-static void gather(psi_ctx *ctx, const feature_cache *features, const uint64_t *rows, size_t count,
-                   float *z)
+// What the numbers of an observation are.
+typedef struct source {
+    size_t n, d;
+    const feature_cache *features; // scaled; or, if NULL, pixels:
+    problem_inputs *inputs;
+    unsigned char *block; // (BLOCK, row_bytes)
+} source;
+
+// Numbers of the given rows, at most BLOCK of them, into z (count, D).
+static psi_status gather(psi_ctx *ctx, const source *from, const uint64_t *rows, size_t count,
+                         float *z)
 {
-    learn_features_gather(ctx, features, rows, count, z);
-    for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; j < features->d; j++) z[i * features->d + j] *= features->scale[j];
+    psi_status status = PSI_OK;
+    const size_t d = from->d;
+    if (from->features) {
+        learn_features_gather(ctx, from->features, rows, count, z);
+        for (size_t i = 0; i < count * d; i++) z[i] *= from->features->scale[i % d];
+        goto done;
     }
+    TRY(problem_inputs_gather(from->inputs, ctx, rows, count, from->block));
+    if (from->inputs->dtype == PSI_FLOAT32) {
+        memcpy(z, from->block, count * d * sizeof *z);
+    } else {
+        for (size_t i = 0; i < count * d; i++) z[i] = (float)from->block[i];
+    }
+done:
+    return status;
 }
 
 // Mean (D) and covariance (D, D; its lower half) of evenly spaced states.
-static psi_status measure(psi_ctx *ctx, const cluster_problem *problem,
-                          const feature_cache *features, float *z, float *mean, float *covariance)
+static psi_status measure(psi_ctx *ctx, const cluster_problem *problem, const source *from,
+                          float *z, float *mean, float *covariance)
 {
     psi_status status = PSI_OK;
-    const size_t d = features->d, n = base_min(problem->n_states, MOST_SAMPLES);
+    const size_t d = from->d, n = base_min(problem->n_states, MOST_SAMPLES);
     uint64_t rows[BLOCK];
     memset(mean, 0, d * sizeof *mean);
     memset(covariance, 0, d * d * sizeof *covariance);
@@ -36,7 +55,7 @@ static psi_status measure(psi_ctx *ctx, const cluster_problem *problem,
                 rows[i] = problem->states[(begin + i) * problem->n_states / n];
             }
             TRY(base_cancelled(ctx));
-            gather(ctx, features, rows, count, z);
+            TRY(gather(ctx, from, rows, count, z));
             for (size_t i = 0; i < count * d; i++) {
                 if (pass == 0) {
                     mean[i % d] += z[i] / (float)n;
@@ -53,11 +72,11 @@ done:
     return status;
 }
 
-psi_status learn_principal_components(psi_ctx *ctx, const cluster_problem *problem,
-                                      const feature_cache *features, size_t *width, float **out)
+static psi_status find_components(psi_ctx *ctx, const cluster_problem *problem, const source *from,
+                                  size_t *width, float **out)
 {
     psi_status status = PSI_OK;
-    const size_t n = features->n, d = features->d, w = base_min(*width, d);
+    const size_t n = from->n, d = from->d, w = base_min(*width, d);
     float *z = NULL, *mean = NULL, *covariance = NULL, *values = NULL, *made = NULL;
     uint64_t rows[BLOCK];
     *out = NULL;
@@ -67,18 +86,18 @@ psi_status learn_principal_components(psi_ctx *ctx, const cluster_problem *probl
     TRY(base_alloc(ctx, d, d * sizeof *covariance, &covariance));
     TRY(base_alloc(ctx, d, sizeof *values, &values));
     TRY(base_alloc(ctx, n, w * sizeof *made, &made));
-    TRY(measure(ctx, problem, features, z, mean, covariance));
+    TRY(measure(ctx, problem, from, z, mean, covariance));
     // eigenvectors become the columns, eigenvalues ascend
     if (LAPACKE_ssyevd(LAPACK_ROW_MAJOR, 'V', 'L', (lapack_int)d, covariance, (lapack_int)d,
                        values) != 0) {
-        status = FAIL(ctx, PSI_ENUMERIC, "the features have no principal components");
+        status = FAIL(ctx, PSI_ENUMERIC, "the observations have no principal components");
         goto done;
     }
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
         TRY(base_cancelled(ctx));
-        gather(ctx, features, rows, count, z);
+        TRY(gather(ctx, from, rows, count, z));
         for (size_t i = 0; i < count; i++) {
             for (size_t k = 0; k < d; k++) z[i * d + k] -= mean[k];
         }
@@ -95,5 +114,29 @@ done:
     base_free(ctx, covariance);
     base_free(ctx, mean);
     base_free(ctx, z);
+    return status;
+}
+
+psi_status learn_principal_components(psi_ctx *ctx, const cluster_problem *problem,
+                                      const feature_cache *features, size_t *width, float **out)
+{
+    const source from = {.n = features->n, .d = features->d, .features = features};
+    return find_components(ctx, problem, &from, width, out);
+}
+
+psi_status learn_principal_pixels(psi_ctx *ctx, const cluster_problem *problem,
+                                  problem_inputs *inputs, size_t *width, float **out)
+{
+    psi_status status = PSI_OK;
+    source from = {.n = problem->n_rows, .d = psi_shape_size(&inputs->shape), .inputs = inputs};
+    *out = NULL;
+    if (from.d > LEARN_MOST_PIXELS) {
+        return FAIL(ctx, PSI_ELIMIT, "images of %zu numbers, more than %d", from.d,
+                    LEARN_MOST_PIXELS);
+    }
+    TRY(base_alloc(ctx, BLOCK, inputs->row_bytes, &from.block));
+    TRY(find_components(ctx, problem, &from, width, out));
+done:
+    base_free(ctx, from.block);
     return status;
 }

@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "base/threads.h"
 #include "mdp/intern.h"
 #include "mdp/rational.h"
 
@@ -118,17 +117,24 @@ static void join_task(void *argument, int thread, int threads)
     for (uint64_t i = own->begin; i < own->end; i++) m->out->row[i] += (uint32_t)own->before;
 }
 
-psi_status mdp_masses_new(psi_ctx *ctx, const psi_model *model, const uint32_t *kind, bool residues,
-                          mdp_masses *out)
+static void share_out(base_team *team, base_task *task, measuring *m)
+{
+    if (team)
+        base_team_run(team, task, m);
+    else
+        task(m, 0, 1);
+}
+
+psi_status mdp_masses_new(psi_ctx *ctx, base_team *team, const psi_model *model,
+                          const uint32_t *kind, bool residues, mdp_masses *out)
 {
     psi_status status = PSI_OK;
-    base_team *team = base_ctx_team(ctx);
-    const int threads = base_team_size(team);
+    const int threads = team ? base_team_size(team) : 1;
     measuring m = {ctx, model, kind, residues, out, NULL};
     *out = (mdp_masses){0};
     TRY(base_alloc(ctx, model->n_transitions, sizeof *out->row, &out->row));
     TRY(base_alloc_zero(ctx, (size_t)threads, sizeof *m.shares, &m.shares));
-    base_team_run(team, measure_task, &m);
+    share_out(team, measure_task, &m);
     for (int t = 0; t < threads; t++) {
         TRY(m.shares[t].status);
         m.shares[t].before = out->n_rows;
@@ -137,7 +143,7 @@ psi_status mdp_masses_new(psi_ctx *ctx, const psi_model *model, const uint32_t *
     if (out->n_rows > UINT32_MAX) TRY(FAIL(ctx, PSI_ELIMIT, "more than 2^32 different masses"));
     TRY(base_alloc(ctx, out->n_rows, sizeof *out->mass, &out->mass));
     TRY(base_alloc(ctx, out->n_rows, sizeof *out->kind, &out->kind));
-    base_team_run(team, join_task, &m);
+    share_out(team, join_task, &m);
 done:
     for (int t = 0; m.shares && t < threads; t++) {
         base_free(ctx, m.shares[t].mass);

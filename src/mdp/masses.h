@@ -3,6 +3,8 @@
 #ifndef PSI_MDP_MASSES_H
 #define PSI_MDP_MASSES_H
 
+#include "base/threads.h"
+
 #include <psifold/mdp.h>
 
 typedef struct mdp_masses {
@@ -13,9 +15,9 @@ typedef struct mdp_masses {
 } mdp_masses;
 
 // kind (C) is that of every choice. Rows may have equals, if there are many. PSI_ELIMIT for 2^32
-// rows and more.
-psi_status mdp_masses_new(psi_ctx *ctx, const psi_model *model, const uint32_t *kind, bool residues,
-                          mdp_masses *out);
+// rows and more. team: NULL for the thread that calls.
+psi_status mdp_masses_new(psi_ctx *ctx, base_team *team, const psi_model *model,
+                          const uint32_t *kind, bool residues, mdp_masses *out);
 void mdp_masses_free(psi_ctx *ctx, mdp_masses *masses);
 
 #endif

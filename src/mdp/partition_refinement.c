@@ -20,7 +20,6 @@ static void refining_free(mdp_refining *r)
     for (int t = 0; r->shards && t < r->threads; t++) {
         mdp_shard *shard = &r->shards[t];
         mdp_form_free(r->ctx, &shard->form);
-        mdp_form_free(r->ctx, &shard->other);
         mdp_intern_free(r->ctx, &shard->table);
         base_free(r->ctx, shard->of_block);
         base_free(r->ctx, shard->count);
@@ -124,10 +123,7 @@ static psi_status refining_new(psi_ctx *ctx, mdp_signing *signing, mdp_refining 
     TRY(mdp_refining_take(r, n, sizeof *r->queue, &r->queue));
     TRY(mdp_refining_take(r, n, sizeof *r->fresh, &r->fresh));
     TRY(base_alloc_zero(ctx, (size_t)r->threads, sizeof *r->shards, &r->shards));
-    for (int t = 0; t < r->threads; t++) {
-        TRY(mdp_form_new(ctx, signing, &r->shards[t].form));
-        TRY(mdp_form_new(ctx, signing, &r->shards[t].other));
-    }
+    for (int t = 0; t < r->threads; t++) TRY(mdp_form_new(ctx, signing, &r->shards[t].form));
     memcpy(r->block, signing->class_, n * sizeof *r->block);
     memset(r->blocks, 0, r->n_blocks * sizeof *r->blocks);
     memset(r->left, 0, n * sizeof *r->left);
@@ -135,46 +131,6 @@ static psi_status refining_new(psi_ctx *ctx, mdp_signing *signing, mdp_refining 
 done:
     if (status != PSI_OK) refining_free(r);
     return status;
-}
-
-// Asks early for the transitions of the states that those behind s will be compared with.
-static void fetch_ahead(const mdp_refining *r, const uint32_t *leader, size_t s)
-{
-    const psi_model *model = r->signing->model;
-    const uint32_t middle = leader[r->block[s + (FAR + NEAR) / 2]];
-    const uint32_t near = leader[r->block[s + NEAR]];
-    const uint64_t at = model->offsets[model->choices[near]];
-    __builtin_prefetch(&model->choices[leader[r->block[s + FAR]]]);
-    __builtin_prefetch(&model->offsets[model->choices[middle]]);
-    __builtin_prefetch(&model->next[at]);
-    __builtin_prefetch(&r->signing->masses.row[at]);
-}
-
-static void verify_task(void *argument, int thread, int threads)
-{
-    mdp_refining *r = argument;
-    mdp_shard *shard = &r->shards[thread];
-    const uint32_t *leader = r->scratch; // of every block
-    size_t begin, end;
-    base_slice(r->n, thread, threads, &begin, &end);
-    shard->differs = false;
-    for (size_t s = begin; s < end && !shard->differs; s++) {
-        if (s + FAR < end) fetch_ahead(r, leader, s);
-        const size_t other = leader[r->block[s]];
-        shard->differs = other != s && !mdp_same_signature(r->signing, r->block, s, other,
-                                                           &shard->form, &shard->other);
-    }
-}
-
-// Compares every state's signature in full with that of its block's first.
-static psi_status verify(mdp_refining *r, bool *stable)
-{
-    mdp_refining_list(r);
-    for (size_t b = 0; b < r->n_blocks; b++) r->scratch[b] = r->state[r->blocks[b].begin];
-    base_team_run(r->team, verify_task, r);
-    *stable = true;
-    for (int t = 0; t < r->threads; t++) *stable = *stable && !r->shards[t].differs;
-    return base_cancelled(r->ctx);
 }
 
 static size_t count_flags(const mdp_refining *r)
@@ -224,7 +180,8 @@ psi_status mdp_refine_jointly(psi_ctx *ctx, mdp_signing *signing, mdp_stable *ou
     TRY(refining_new(ctx, signing, &r));
     while (!stable) {
         status = settle(&r, out);
-        if (status == PSI_OK) status = verify(&r, &stable);
+        if (status == PSI_OK)
+            status = mdp_partition_compare(ctx, signing, r.block, r.n_blocks, &stable);
         if (status != PSI_OK) break;
         out->n_verified++;
         r.listed = false;

@@ -19,14 +19,13 @@ typedef struct mdp_block {
 // What one thread of a pass does: groups of (block, signature), and a slice of the states.
 typedef struct mdp_shard {
     psi_status status;
-    mdp_form form, other; // for signing and comparing
+    mdp_form form; // for signing
     mdp_intern table;
     size_t room;
     uint32_t *of_block, *count, *name;             // (room) per group
     uint64_t *sig;                                 // (room)
     size_t begin, n_dirty, n_moved, n_clean_moved; // of the slice: from begin in work; in fresh
     size_t reach;                                  // transitions into those that moved
-    bool differs;
 } mdp_shard;
 
 // A transition as its target sees it.

@@ -1,5 +1,4 @@
-// The signatures of known blocks: which state has them. A hash leads to it, and the two are
-// compared in full before a state joins a block.
+// The signatures of known blocks, as hashes: which state has them.
 #include "mdp/settling.h"
 
 #include "base/checked.h"
@@ -19,6 +18,7 @@ psi_status mdp_settling_new(psi_ctx *ctx, const mdp_signing *signing, mdp_settli
     TRY(mdp_form_new(ctx, signing, &out->form));
     TRY(mdp_form_new(ctx, signing, &out->other));
     TRY(base_alloc_zero(ctx, out->room, sizeof *out->seen, &out->seen));
+    TRY(base_alloc(ctx, out->room, sizeof *out->rest, &out->rest));
     memset(out->block, 0xFF, n * sizeof *out->block);
 done:
     if (status != PSI_OK) mdp_settling_free(out);
@@ -28,6 +28,7 @@ done:
 void mdp_settling_free(mdp_settling *settling)
 {
     psi_ctx *ctx = settling->ctx;
+    base_free(ctx, settling->rest);
     base_free(ctx, settling->seen);
     mdp_form_free(ctx, &settling->other);
     mdp_form_free(ctx, &settling->form);
@@ -38,14 +39,14 @@ void mdp_settling_free(mdp_settling *settling)
 size_t mdp_settling_bytes(const mdp_settling *settling)
 {
     return settling->signing->model->n_states * sizeof *settling->block +
-           settling->room * sizeof *settling->seen;
+           settling->room * (sizeof *settling->seen + sizeof *settling->rest);
 }
 
 // ---- signatures that were seen ------------------------------------------------------------------
 
 static uint64_t hash_of(const mdp_settling *settling, uint32_t class_, const mdp_form *form)
 {
-    uint64_t hash = settling->signing->salt ^ class_;
+    uint64_t hash = mdp_mix(settling->signing->salt ^ class_);
     const size_t n = mdp_form_length(form);
     for (size_t i = 0; i < n; i++) {
         hash = (hash ^ form->words[i]) * UINT64_C(0x9E3779B97F4A7C15);
@@ -106,7 +107,9 @@ static psi_status grow(mdp_settling *settling)
 {
     psi_status status = PSI_OK;
     mdp_seen *old = settling->seen;
+    uint32_t *rest = NULL;
     const size_t n = settling->room, room = next_room(settling);
+    TRY(base_alloc(settling->ctx, room, sizeof *rest, &rest));
     TRY(base_alloc_zero(settling->ctx, room, sizeof *settling->seen, &settling->seen));
     settling->room = room;
     for (size_t i = 0; i < n; i++) {
@@ -118,35 +121,34 @@ static psi_status grow(mdp_settling *settling)
         mdp_seen *place = next_place(settling, &p);
         while (place->state != 0) place = next_place(settling, &p);
         *place = old[i];
+        rest[place - settling->seen] = settling->rest[i];
     }
     base_free(settling->ctx, old);
+    base_free(settling->ctx, settling->rest);
+    settling->rest = rest;
     return PSI_OK;
 done:
     settling->seen = old;
+    base_free(settling->ctx, rest);
     return status;
-}
-
-// Is the signature in form that of a state that was seen?
-static bool is_seen(mdp_settling *settling, const mdp_seen *seen, uint32_t class_)
-{
-    const uint32_t s = (seen->state & ~OWN) - 1;
-    if (settling->signing->class_[s] != class_) return false;
-    settling->other.from = seen->state & OWN ? settling->block[s] : MDP_OWN;
-    settling->other.to = MDP_OWN;
-    mdp_form_fill(settling->signing, settling->block, s, &settling->other);
-    return mdp_form_equal(&settling->form, &settling->other);
 }
 
 // Where a state of this class with the signature in form, which leads to this block last, was seen,
 // or where one may be put.
 static mdp_seen *look_up(mdp_settling *settling, uint32_t class_, uint32_t last)
 {
-    const uint32_t tag = (uint32_t)hash_of(settling, class_, &settling->form);
+    const uint64_t hash = hash_of(settling, class_, &settling->form);
+    const uint32_t tag = (uint32_t)hash, rest = (uint32_t)(hash >> 32);
     places p = places_of(settling, last, tag);
     for (;;) {
         mdp_seen *seen = next_place(settling, &p);
-        if (seen->state == 0) seen->tag = tag;
-        if (seen->state == 0 || (seen->tag == tag && is_seen(settling, seen, class_))) return seen;
+        uint32_t *of_seen = &settling->rest[seen - settling->seen];
+        if (seen->state == 0) {
+            seen->tag = tag;
+            *of_seen = rest;
+            return seen;
+        }
+        if (seen->tag == tag && *of_seen == rest) return seen;
     }
 }
 
@@ -221,6 +223,17 @@ static bool all_like_first(mdp_settling *settling, const uint32_t *list, size_t 
     return same;
 }
 
+// Has a state that was seen the signature in form? Compared in full.
+static bool is_same(mdp_settling *settling, const mdp_seen *seen, uint32_t class_)
+{
+    const uint32_t s = (seen->state & ~OWN) - 1;
+    if (settling->signing->class_[s] != class_) return false;
+    settling->other.from = seen->state & OWN ? settling->block[s] : MDP_OWN;
+    settling->other.to = MDP_OWN;
+    mdp_form_fill(settling->signing, settling->block, s, &settling->other);
+    return mdp_form_equal(&settling->form, &settling->other);
+}
+
 // Are they all of a block that they lead to? It can only be the last, since a block leads to itself
 // or to earlier ones.
 static bool is_exit(mdp_settling *settling, const uint32_t *list, size_t n, uint32_t exit)
@@ -228,8 +241,12 @@ static bool is_exit(mdp_settling *settling, const uint32_t *list, size_t n, uint
     settling->form.to = exit;
     mdp_form_fill(settling->signing, settling->block, list[0], &settling->form);
     settling->form.to = MDP_OWN;
-    const mdp_seen *seen = look_up(settling, settling->signing->class_[list[0]], exit);
-    return block_of(settling, seen) == exit && all_like_first(settling, list, n, exit);
+    const uint32_t class_ = settling->signing->class_[list[0]];
+    const mdp_seen *seen = look_up(settling, class_, exit);
+    if (block_of(settling, seen) == exit) return all_like_first(settling, list, n, exit);
+    // one that only shares the hash may stand before the one that is looked for
+    if (seen->state != 0 && !is_same(settling, seen, class_)) settling->collided = true;
+    return false;
 }
 
 psi_status mdp_settle_cycle(mdp_settling *settling, const uint32_t *list, size_t n)

@@ -194,6 +194,12 @@ static bool has_final(const psi_model *model)
     return false;
 }
 
+// With a tolerance all states are needed at once: what shares a cell depends on other blocks.
+static bool has_order(const mdp_signing *signing)
+{
+    return signing->cell == 0 && has_final(signing->model);
+}
+
 // Where the transitions of every state begin; where each has one choice, the model says so itself.
 static psi_status find_begins(psi_ctx *ctx, const psi_model *model, uint64_t **own,
                               const uint64_t **out)
@@ -217,8 +223,7 @@ psi_status mdp_signing_search(psi_ctx *ctx, mdp_signing *signing, size_t cyclic_
     mdp_graph graph = {model->n_states, NULL, model->next};
     uint64_t *own = NULL;
     mdp_components_free(ctx, &signing->order);
-    // with a tolerance all states are needed at once: what shares a cell depends on other blocks
-    if (signing->cell != 0 || !has_final(model)) return PSI_OK;
+    if (!has_order(signing)) return PSI_OK;
     TRY(find_begins(ctx, model, &own, &graph.begin));
     TRY(mdp_components_find(ctx, &graph, model->n_states / cyclic_share, &signing->order));
 done:
@@ -270,15 +275,27 @@ typedef struct preparing {
     psi_ctx *ctx;
     mdp_signing *signing;
     const psi_quotient_options *options;
-    psi_status classified, searched;
+    psi_status measured, searched;
 } preparing;
 
-// Classes and order have nothing to do with each other.
+// By the team, or, with NULL, by the thread that calls.
+static psi_status classify_and_measure(const preparing *p, base_team *team)
+{
+    psi_status status = PSI_OK;
+    mdp_signing *signing = p->signing;
+    TRY(classify(p->ctx, signing, p->options));
+    TRY(mdp_masses_new(p->ctx, team, signing->model, signing->kind, signing->cell == 0,
+                       &signing->masses));
+done:
+    return status;
+}
+
+// The order has nothing to do with classes and masses.
 static void prepare_task(void *argument, int thread, int threads)
 {
     preparing *p = argument;
-    if (thread == 0) p->classified = classify(p->ctx, p->signing, p->options);
-    if (thread == threads - 1) p->searched = mdp_signing_search(p->ctx, p->signing, CYCLIC_SHARE);
+    if (thread == 0) p->searched = mdp_signing_search(p->ctx, p->signing, CYCLIC_SHARE);
+    if (thread == threads - 1) p->measured = classify_and_measure(p, NULL);
 }
 
 psi_status mdp_signing_new(psi_ctx *ctx, const psi_model *model,
@@ -292,10 +309,12 @@ psi_status mdp_signing_new(psi_ctx *ctx, const psi_model *model,
     if (options->tolerance > 0.0) out->cell = (uint64_t)fmax(1.0, rint(options->tolerance * UNIT));
     TRY(take(ctx, out, model->n_choices, sizeof *out->kind, &out->kind));
     TRY(take(ctx, out, model->n_states, sizeof *out->class_, &out->class_));
-    base_team_run(base_ctx_team(ctx), prepare_task, &p);
-    TRY(p.classified);
+    if (has_order(out))
+        base_team_run(base_ctx_team(ctx), prepare_task, &p);
+    else
+        p.measured = classify_and_measure(&p, base_ctx_team(ctx));
+    TRY(p.measured);
     TRY(p.searched);
-    TRY(mdp_masses_new(ctx, model, out->kind, out->cell == 0, &out->masses));
     out->bytes += out->order.bytes + model->n_transitions * sizeof *out->masses.row +
                   out->masses.n_rows * (sizeof *out->masses.mass + sizeof *out->masses.kind);
 done:

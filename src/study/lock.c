@@ -345,6 +345,9 @@ psi_status study_combination_lock(study *of)
     TRY(study_set(of, "transitions", json_integer((json_int_t)lock.data->n_transitions)));
     TRY(study_cluster(of, "data", lock.data, &how, "run", &lock.run));
     TRY(study_levels(of, lock.run, &lock.levels));
+    if (lock.run->n_steps == 0) {
+        TRY(FAIL(ctx, PSI_EDATA, "%s has no refinement to judge", lock.run->folder));
+    }
     TRY(study_refinements(of, lock.run, &lock.levels, "refinements"));
     TRY(claim_clusters(of, &lock));
     TRY(draw_confusion(of, &lock));

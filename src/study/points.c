@@ -97,6 +97,25 @@ done:
     return status;
 }
 
+// From which stage on no error is above the bound: n if there is none.
+static psi_status claim_drop(study *of, size_t n, const double *worst,
+                             const psi_sequence_error *last)
+{
+    char when[64];
+    size_t first = n;
+    while (first > 0 && worst[first - 1] < 1e-3) first--;
+    if (first == n) {
+        snprintf(when, sizeof when, "errors above 0.001 to the end");
+    } else {
+        snprintf(when, sizeof when, "no error above 0.001 %s %zu",
+                 first + 1 == n ? "only after the clean-up, stage" : "from refinement", first);
+    }
+    return study_claim(of, "Errors drop to zero after the second refinement",
+                       "all errors 0 from c_2 on", first <= 2 && first < n,
+                       "%s; %.2g on average at the end, %.2g for predicting zero", when, last->mean,
+                       last->zero_baseline);
+}
+
 // One seed from data to labels. The first one is also drawn.
 static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *exact, bool *zero)
 {
@@ -130,17 +149,9 @@ static psi_status run_seed(study *of, const psi_task *task, size_t index, bool *
     TRY(judge_stages(of, index, data, run, test, &levels, worst, summary));
     *zero = worst[levels.n - 1] < 1e-6;
     if (index == 0) {
-        size_t first = 0;
-        while (first + 1 < levels.n && !(worst[first] < 1e-3)) first++;
         TRY(draw_points(of, data, run));
         TRY(study_refinements(of, run, &levels, "refinements"));
-        TRY(study_claim(of, "Errors drop to zero after the second refinement",
-                        "all errors 0 from c_2 on", first <= 2,
-                        "no error above 0.001 %s %zu; %.2g on average at the end, %.2g for "
-                        "predicting zero",
-                        first + 1 == levels.n ? "only after the clean-up, stage"
-                                              : "from refinement",
-                        first, summary[levels.n - 1].mean, summary[levels.n - 1].zero_baseline));
+        TRY(claim_drop(of, levels.n, worst, &summary[levels.n - 1]));
         TRY(study_file(of, data_name, "random trajectories of training"));
         TRY(study_file(of, test_name, "fresh trajectories"));
         TRY(study_file(of, run_name, "the run folder of the first seed; run-0.html is its report"));

@@ -120,6 +120,18 @@ done:
     return status;
 }
 
+// The study's own page, made of its results.
+static psi_status write_own_page(study *of)
+{
+    psi_status status = PSI_OK;
+    char *page = NULL;
+    TRY(study_path(of, "index.html", &page));
+    TRY(psi_report_studies(of->ctx, page, of->name, 1, (const char *const[]){of->folder}));
+done:
+    base_free(of->ctx, page);
+    return status;
+}
+
 static psi_status end_results(study *of, double seconds)
 {
     psi_status status = PSI_OK;
@@ -130,9 +142,10 @@ static psi_status end_results(study *of, double seconds)
     TRY(study_set(of, "commit", json_string(psi_commit())));
     TRY(study_set(of, "threads", json_integer(psi_threads(of->ctx))));
     TRY(study_path(of, "results.json", &path));
-    TRY(base_json_save(of->ctx, path, of->results));
     TRY(study_path(of, "index.html", &page));
-    TRY(psi_report_studies(of->ctx, page, of->name, 1, (const char *const[]){of->folder}));
+    base_remove(page); // of other results: where it is missing, it is made again
+    TRY(base_json_save(of->ctx, path, of->results));
+    TRY(write_own_page(of));
 done:
     base_free(of->ctx, page);
     base_free(of->ctx, path);
@@ -148,7 +161,8 @@ static psi_status run_study(study *of, size_t which)
     TRY(is_finished(of, entry, &finished));
     if (finished) {
         study_prints(of, "%s (%s): finished before, in %s", entry->name, entry->figure, of->folder);
-        return PSI_OK;
+        if (!study_has(of, "index.html")) TRY(write_own_page(of));
+        goto done;
     }
     study_prints(of, "%s (%s): %s", entry->name, entry->figure, entry->what);
     const double started = base_seconds();

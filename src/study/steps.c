@@ -27,31 +27,93 @@ static psi_status deliver(void *user, const psi_episode *episode)
     return psi_writer_add(user, episode);
 }
 
-psi_status study_trajectories(study *of, const psi_task *task, size_t episodes, uint64_t seed,
-                              const char *name, psi_trajectories **out)
+static psi_status collect(study *of, const psi_task *task, size_t episodes, uint64_t seed,
+                          const char *path)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
     psi_writer *writer = NULL;
-    char *path = NULL, description[PSI_TASK_JSON_SIZE];
-    TRY(study_path(of, name, &path));
-    if (!study_has(of, name)) {
-        psi_episode_spec spec = psi_collect_spec(task);
-        TRY(psi_task_json(ctx, task, description));
-        spec.name = psi_task_name(task->kind);
-        spec.task_options = description;
-        TRY(psi_writer_open(ctx, path, &spec, false, &writer));
-        TRY(psi_collect(ctx, task, episodes, seed, deliver, writer, NULL));
-        psi_writer *whole = writer;
-        writer = NULL;
-        TRY(psi_writer_commit(whole));
+    char description[PSI_TASK_JSON_SIZE];
+    psi_episode_spec spec = psi_collect_spec(task);
+    TRY(psi_task_json(ctx, task, description));
+    spec.name = psi_task_name(task->kind);
+    spec.task_options = description;
+    TRY(psi_writer_open(ctx, path, &spec, false, &writer));
+    TRY(psi_collect(ctx, task, episodes, seed, deliver, writer, NULL));
+    psi_writer *whole = writer;
+    writer = NULL;
+    TRY(psi_writer_commit(whole));
+done:
+    psi_writer_discard(writer);
+    return status;
+}
+
+typedef struct comparison {
+    psi_ctx *ctx;
+    const psi_trajectories *data;
+    bool same;
+} comparison;
+
+static psi_status compare_first(void *user, const psi_episode *episode)
+{
+    psi_status status = PSI_OK;
+    comparison *with = user;
+    const psi_trajectories *data = with->data;
+    const size_t n = episode->length, bytes = psi_observations_row_bytes(data->observations);
+    uint64_t *rows = NULL;
+    char *seen = NULL;
+    with->same = data->episode_offsets[1] == n &&
+                 memcmp(data->actions, episode->actions, n * sizeof *data->actions) == 0 &&
+                 memcmp(data->rewards, episode->rewards, n * sizeof *data->rewards) == 0;
+    if (!with->same) goto done;
+    TRY(base_alloc(with->ctx, n + 1, sizeof *rows, &rows));
+    TRY(base_alloc(with->ctx, n + 1, bytes, &seen));
+    for (size_t i = 0; i <= n; i++) rows[i] = i;
+    TRY(psi_observations_gather(with->ctx, data->observations, rows, n + 1, seen));
+    with->same = memcmp(seen, episode->observations, (n + 1) * bytes) == 0;
+done:
+    base_free(with->ctx, seen);
+    base_free(with->ctx, rows);
+    return status;
+}
+
+// Trajectories that are there must be those that would be collected: as many, the first the same.
+static psi_status check_collected(study *of, const psi_task *task, size_t episodes, uint64_t seed,
+                                  const char *path, const psi_trajectories *data)
+{
+    psi_status status = PSI_OK;
+    const psi_episode_spec spec = psi_collect_spec(task);
+    comparison with = {.ctx = of->ctx, .data = data};
+    if (data->n_episodes == episodes &&
+        psi_observations_dtype(data->observations) == spec.observation_dtype &&
+        psi_shape_size(psi_observations_shape(data->observations)) ==
+            psi_shape_size(&spec.observation_shape)) {
+        TRY(psi_collect(of->ctx, task, 1, seed, compare_first, &with, NULL));
     }
-    TRY(psi_trajectories_read(ctx, path, NULL, out));
+    if (!with.same) {
+        status = FAIL(of->ctx, PSI_EUSAGE,
+                      "%s has other trajectories than are asked for; choose another folder or "
+                      "remove it",
+                      path);
+    }
+done:
+    return status;
+}
+
+psi_status study_trajectories(study *of, const psi_task *task, size_t episodes, uint64_t seed,
+                              const char *name, psi_trajectories **out)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    const bool there = study_has(of, name);
+    TRY(study_path(of, name, &path));
+    if (!there) TRY(collect(of, task, episodes, seed, path));
+    TRY(psi_trajectories_read(of->ctx, path, NULL, out));
+    if (there) TRY(check_collected(of, task, episodes, seed, path, *out));
     TRY(study_says(of, "%s: %zu trajectories, %zu transitions", name, (*out)->n_episodes,
                    (*out)->n_transitions));
 done:
-    psi_writer_discard(writer);
-    base_free(ctx, path);
+    base_free(of->ctx, path);
     return status;
 }
 
@@ -98,6 +160,21 @@ done:
     return status;
 }
 
+// A run that was finished before must be of these data: its labels are about to be read with them.
+static psi_status check_clustered(study *of, const char *path, const psi_run *run,
+                                  const psi_trajectories *data)
+{
+    psi_status status = PSI_OK;
+    psi_fingerprint now;
+    TRY(psi_fingerprint_of(of->ctx, data, &now));
+    if (run->n_observations != data->n_observations || strcmp(now.hex, run->fingerprint.hex) != 0) {
+        status = FAIL(of->ctx, PSI_EUSAGE,
+                      "%s is of other trajectories; choose another folder or remove it", path);
+    }
+done:
+    return status;
+}
+
 // Goes on where an earlier process stopped.
 static psi_status cluster_now(study *of, const char *path, const char *data_path,
                               const psi_trajectories *data, const psi_cluster_options *options,
@@ -109,10 +186,12 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     how.watch = watch;
     how.user = of;
     TRY(psi_run_folder_open(of->ctx, path, PSI_FOLDER_RESUME, &folder));
-    if (psi_run_folder_finished(folder)) TRY(study_says(of, "%s: clustered before", name));
+    const bool finished = psi_run_folder_finished(folder);
+    if (finished) TRY(study_says(of, "%s: clustered before", name));
     psi_run_folder *open = folder;
     folder = NULL;
     TRY(psi_cluster_into(open, data_path, data, &how, out));
+    if (finished) TRY(check_clustered(of, path, *out, data));
 done:
     psi_run_folder_close(folder);
     return status;

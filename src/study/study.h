@@ -55,6 +55,7 @@ int study_ascending(const void *a, const void *b);
 // ---- steps that several studies take ------------------------------------------------------------
 
 // Trajectories of a task into the study's folder, unless they are there; then reads them.
+// PSI_EUSAGE if those that are there were asked for otherwise.
 psi_status study_trajectories(study *of, const psi_task *task, size_t episodes, uint64_t seed,
                               const char *name, psi_trajectories **out);
 

@@ -16,7 +16,7 @@ static void test_ways(void **state)
     static const size_t shares[] = {1, 4, SIZE_MAX};
     psi_ctx *both[2] = {test_ctx(1), test_ctx(2)};
     size_t collided = 0, both_ways = 0;
-    for (uint64_t seed = 0; seed < 600; seed++) {
+    for (uint64_t seed = 0; seed < 1200; seed++) {
         psi_ctx *ctx = both[seed % 8 == 0];
         const counted m = counted_random(seed);
         const bool named = seed / 4 % 2;
@@ -27,7 +27,7 @@ static void test_ways(void **state)
         counted_blocks(&m, named, label);
         for (size_t i = 0; i < 6; i++) {
             const psi_quotient_options options = {.ignore_actions = !named,
-                                                  .hash_bits = i < 3 ? 0 : 2};
+                                                  .hash_bits = i < 3 ? 0 : 1 + (int)(seed % 6)};
             mdp_signing signing;
             mdp_stable stable;
             assert_ok(ctx, mdp_signing_new(ctx, model, &options, &signing));

@@ -1,101 +1,236 @@
-// The transfer study's statistics and claims, on scores that are made up so that the answers are
-// known.
+// The transfer study on a lock of four patterns: where its representation comes from, which trials
+// it plays, and what is played again.
+#include "support/collect.h"
+#include "support/runs.h"
+#include "support/studies.h"
 #include "support/support.h"
+#include "support/truth.h"
 
+#include "base/file.h"
 #include "study/transfer.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { SEEDS = 8, N = TRANSFER_TASKS * TRANSFER_AGENTS * SEEDS };
-
-// Agent a earns 0.1 · (a + 1) a step with seed 0 and a little more with each further one;
-// pretrained did not take part in the first task.
-static transfer_study made_up(psi_trial *trials)
+static psi_study_options small(const char *output, test_listener *all)
 {
-    transfer_study transfer = {.seeds = SEEDS, .episodes = 2, .trials = trials};
-    memset(trials, 0, N * sizeof *trials);
+    psi_study_options options = test_study_options(output, all);
+    options.digits_per_dial = 2;
+    options.seeds = 1;
+    options.agent_episodes = 1;
+    return options;
+}
+
+// A run of the lock with its true latent states, whose network has hardly learnt anything.
+static void make_run(psi_ctx *ctx, const char *folder, uint64_t seed)
+{
+    static const char *const TASK[] = {"digits-per-dial", "2", "images-per-digit", "4", NULL};
+    psi_net *net;
+    psi_trajectories *data = test_collect(ctx, "combination-lock", 5, 1, TASK);
+    assert_ok(ctx, test_truth_net(ctx, data, PSI_NET_CNN, 1, seed, &net));
+    assert_ok(ctx, test_truth_run(ctx, data, net, folder));
+    psi_trajectories_free(ctx, data);
+}
+
+static int64_t written_at(const char *path)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+}
+
+static const char *file_of(const char *folder, size_t task, size_t agent, size_t seed,
+                           const char *file)
+{
+    char name[256];
+    snprintf(name, sizeof name, "runs/%s/%s/seed-%zu/%s", STUDY_TRANSFER_TASK_NAMES[task],
+             psi_agent_kind_name((psi_agent_kind)agent), seed, file);
+    return test_path(folder, name);
+}
+
+// Every agent in every task, but for pretrained in the task that it is pretrained on; and what it
+// starts from is the network that dqn learnt there, and nobody else's is kept.
+static void check_trials(psi_ctx *ctx, const char *folder)
+{
+    const char *start = NULL;
+    json_t *trials[TRANSFER_TASKS] = {NULL};
     for (size_t task = 0; task < TRANSFER_TASKS; task++) {
-        transfer.optimum[task].reward_per_step = 2.0;
         for (size_t agent = 0; agent < TRANSFER_AGENTS; agent++) {
-            for (size_t s = 0; s < SEEDS; s++) {
-                psi_trial *trial = transfer_trial(&transfer, task, agent, s);
-                trial->finished = task > 0 || agent != PSI_AGENT_PRETRAINED;
-                trial->score.reward_per_step =
-                    0.1 * (double)(agent + 1) + 0.001 * (double)s * (double)(task + 1);
-            }
+            const bool there = task > 0 || agent != PSI_AGENT_PRETRAINED;
+            const bool kept = task == 0 && agent == PSI_AGENT_DQN;
+            assert_int_equal(access(file_of(folder, task, agent, 0, "result.json"), F_OK),
+                             there ? 0 : -1);
+            assert_int_equal(access(file_of(folder, task, agent, 0, "network.safetensors"), F_OK),
+                             kept ? 0 : -1);
         }
+        if (task == 0) continue;
+        assert_ok(ctx,
+                  base_json_load(ctx, file_of(folder, task, PSI_AGENT_PRETRAINED, 0, "trial.json"),
+                                 1 << 20, &trials[task]));
+        const char *from = json_string_value(json_object_get(trials[task], "start"));
+        assert_int_equal(strlen(from), 16);
+        if (start) assert_string_equal(from, start);
+        start = from;
+        // digits that nothing was trained on
+        const char *words = json_string_value(json_object_get(trials[task], "task"));
+        assert_non_null(strstr(words, "\"digits\":\"drawn-test\""));
+        assert_non_null(strstr(words, "\"digits-per-dial\":\"2\""));
     }
-    return transfer;
+    for (size_t task = 1; task < TRANSFER_TASKS; task++) json_decref(trials[task]);
 }
 
-static void means_are_those_of_the_middle_half(void **state)
+static void check_results(psi_ctx *ctx, const char *folder, const char *run)
+{
+    json_t *results = test_load(ctx, folder, "results.json"),
+           *manifest = test_load(ctx, folder, "manifest.json");
+    const json_t *optimum = json_object_get(results, "optimum");
+    // two dials have to be turned once; with swapped digits one of them twice
+    assert_true(test_number(optimum, "train") == 0.5);
+    assert_true(fabs(test_number(optimum, "swap-digits") - 1.0 / 3) < 1e-12);
+    assert_true(test_number(results, "latent_states") == 4);
+    assert_true(test_number(results, "update_every") == 4);
+    assert_true(test_number(results, "digits_per_dial") == 2);
+    assert_string_equal(json_string_value(json_object_get(results, "representation")), run);
+    assert_string_equal(json_string_value(json_object_get(results, "net")), "cnn");
+    assert_non_null(strstr(json_string_value(json_object_get(results, "what")), "very few seeds"));
+    assert_string_equal(json_string_value(json_object_get(manifest, "digits")), "drawn");
+    assert_true(test_number(manifest, "latent_states") == 4);
+    assert_true(test_number(manifest, "seeds") == 1 && test_number(manifest, "episodes") == 1);
+    json_decref(manifest);
+    json_decref(results);
+}
+
+// What was lost is played again and comes to the same; all else is read. What is asked for
+// otherwise is not taken for it.
+static void what_is_kept_is_not_played_again(void **state)
 {
     (void)state;
+    if (!psi_figures_possible()) skip();
     psi_ctx *ctx = test_ctx(1);
-    psi_trial trials[N];
-    const transfer_study transfer = made_up(trials);
-    psi_interval found;
-    assert_ok(ctx, study_transfer_iqm(ctx, &transfer, 1, 0, 0, false, &found));
-    assert_true(fabs(found.estimate - (0.2 + 0.0035)) < 1e-12); // seeds 2 … 5 of 8
-    assert_true(found.low <= found.estimate && found.estimate <= found.high);
-    assert_ok(ctx, study_transfer_iqm(ctx, &transfer, 1, 1, 3, true, &found));
-    assert_true(found.estimate > 0.1 && found.estimate < 0.12); // half of it: a share of 2
+    char *output = test_folder(), folder[1024], run[1100], kept[1200], lost[1200];
+    test_listener all = {.text = ""};
+    psi_study_options options = small(output, &all);
+    snprintf(run, sizeof run, "%s/somewhere", output);
+    snprintf(folder, sizeof folder, "%s/transfer/quick", output);
+    make_run(ctx, run, 1);
+    options.run = run;
+    test_study_run(ctx, "transfer", &options);
+    check_trials(ctx, folder);
+    check_results(ctx, folder, run);
+    char *curves = test_text(ctx, folder, "curves.csv");
+
+    snprintf(kept, sizeof kept, "%s", file_of(folder, 0, PSI_AGENT_DQN, 0, "result.json"));
+    snprintf(lost, sizeof lost, "%s", file_of(folder, 1, PSI_AGENT_PRETRAINED, 0, "result.json"));
+    const int64_t before = written_at(kept);
+    assert_int_equal(unlink(lost), 0);
+    assert_int_equal(unlink(test_path(folder, "results.json")), 0);
+    test_study_run(ctx, "transfer", &options);
+    assert_int_equal(written_at(kept), before);
+    assert_int_equal(access(lost, F_OK), 0);
+    test_assert_text(ctx, folder, "curves.csv", curves);
+
+    assert_int_equal(unlink(test_path(folder, "results.json")), 0);
+    options.agent_episodes = 2;
+    test_study_refused(ctx, "transfer", &options, PSI_EUSAGE, "with another episodes");
+    options.agent_episodes = 1;
+    make_run(ctx, run, 2); // another network, for those that look through it
+    test_study_refused(ctx, "transfer", &options, PSI_EUSAGE, "with another representation");
+    test_assert_error_says(ctx, "train/reward-predictive/seed-0");
+    base_free(ctx, curves);
+    test_folder_free(output);
     psi_ctx_free(ctx);
 }
 
-static void who_always_wins_wins_with_certainty(void **state)
+// ---- the representation -------------------------------------------------------------------------
+
+static void put_results(psi_ctx *ctx, const char *folder, const char *digits, int per_dial)
 {
-    (void)state;
+    json_t *results = json_pack("{s:s, s:i}", "digits", digits, "digits_per_dial", per_dial);
+    assert_ok(ctx, base_json_save(ctx, test_path(folder, "results.json"), results));
+    json_decref(results);
+}
+
+// Calls the study until it says which representation it takes, or that it has to make one, or until
+// it has collected data for that.
+static void find(const char *output, const char *digits, const char *until, const char *said,
+                 const char *not_said)
+{
     psi_ctx *ctx = test_ctx(1);
-    psi_trial trials[N];
-    const transfer_study transfer = made_up(trials);
-    psi_interval found;
-    assert_ok(ctx, study_transfer_improvement(ctx, &transfer, 3, 0, 1, 3, &found));
-    assert_true(found.estimate == 1.0 && found.low == 1.0);
-    assert_ok(ctx, study_transfer_improvement(ctx, &transfer, 0, 3, 1, 3, &found));
-    assert_true(found.estimate == 0.0 && found.high == 0.0);
-    assert_ok(ctx, study_transfer_improvement(ctx, &transfer, 2, 2, 1, 1, &found));
-    assert_true(fabs(found.estimate - 0.5) < 1e-12);
+    test_listener all = {.text = "", .cancel = ctx, .when = until};
+    psi_study_options options = small(output, &all);
+    options.digits = digits;
+    options.episodes = 3;
+    test_study_refused(ctx, "transfer", &options, PSI_ECANCELLED, "stopped on request");
+    test_assert_heard(&all, said);
+    if (not_said) assert_null(strstr(all.text, not_said));
     psi_ctx_free(ctx);
 }
 
-static void claims_follow_from_the_scores(void **state)
+static void the_lock_lends_its_network_if_it_is_the_same(void **state)
 {
     (void)state;
+    if (!psi_figures_possible()) skip();
     psi_ctx *ctx = test_ctx(1);
-    psi_trial trials[N];
-    const transfer_study transfer = made_up(trials);
-    psi_study_options options = psi_study_defaults();
-    study of = {.ctx = ctx, .how = &options, .results = json_pack("{s:[]}", "claims")};
-    json_t *statistics = json_object(), *claim;
-    size_t i, orders = 0;
-    assert_ok(ctx, study_transfer_iqms(ctx, &transfer, statistics));
-    assert_ok(ctx, study_transfer_profiles(ctx, &transfer, statistics));
-    assert_ok(ctx, study_transfer_claims(&of, &transfer, statistics));
-    assert_null(json_object_get(json_object_get(json_object_get(statistics, "iqm"), "train"),
-                                "pretrained"));
-    // agents with a higher number earn more: reward-predictive beats dqn and pretrained everywhere
-    json_array_foreach(json_object_get(of.results, "claims"), i, claim)
-    {
-        const char *words = json_string_value(json_object_get(claim, "claim"));
-        if (strncmp(words, "reward-predictive beats", 23) != 0) continue;
-        assert_true(json_is_true(json_object_get(claim, "holds")));
-        orders++;
-    }
-    assert_true(orders >= 6);
-    json_decref(statistics);
-    json_decref(of.results);
+    char *output = test_folder(), lock[1024], run[1100], words[1200], own[1100];
+    snprintf(lock, sizeof lock, "%s/combination-lock/quick", output);
+    snprintf(run, sizeof run, "%s/run", lock);
+    snprintf(own, sizeof own, "%s/transfer/quick/representation", output);
+    assert_ok(ctx, base_make_folders(ctx, lock));
+    find(output, "drawn", "data: ", "no representation yet: clustering 3 traj", "other digits");
+    make_run(ctx, run, 1);
+    snprintf(words, sizeof words, "representation: %s, 4 latent states", run);
+    find(output, "drawn", "representation", words, "other digits"); // not looked at yet
+    put_results(ctx, lock, "drawn", 2);
+    find(output, "drawn", "representation", words, "other digits");
+    find(output, "auto", "representation", words, "other digits"); // the lock's are taken
+    put_results(ctx, lock, "drawn", 3);
+    find(output, "drawn", "representation", "has other digits: its run is not taken", words);
+    put_results(ctx, lock, "mnist", 2);
+    find(output, "drawn", "representation", "no representation yet: clustering", words);
+
+    // one that the study made itself comes first
+    put_results(ctx, lock, "drawn", 2);
+    assert_int_equal(rename(run, own), 0);
+    make_run(ctx, run, 1);
+    snprintf(words, sizeof words, "representation: %s, 4 latent states", own);
+    find(output, "drawn", "representation", words, NULL);
+    test_folder_free(output);
+    psi_ctx_free(ctx);
+}
+
+static void a_run_without_a_network_is_no_representation(void **state)
+{
+    (void)state;
+    if (!psi_figures_possible()) skip();
+    psi_ctx *ctx = test_ctx(1);
+    char *output = test_folder(), run[1100];
+    test_listener all = {.text = ""};
+    psi_study_options options = small(output, &all);
+    const test_run_spec spec = {.n_latent = 3,
+                                .n_actions = 2,
+                                .episodes = 3,
+                                .length = 4,
+                                .dtype = PSI_INT64,
+                                .shape = {1, {1}},
+                                .refinements = 1};
+    snprintf(run, sizeof run, "%s/run", output);
+    options.run = run;
+    test_study_refused(ctx, "transfer", &options, PSI_EIO, run);
+    test_made_up_run(ctx, output, &spec);
+    test_study_refused(ctx, "transfer", &options, PSI_EMISSING, "has no representation network");
+    assert_int_not_equal(access(test_path(output, "transfer/quick/runs"), F_OK), 0);
+    test_folder_free(output);
     psi_ctx_free(ctx);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means_are_those_of_the_middle_half),
-        cmocka_unit_test(who_always_wins_wins_with_certainty),
-        cmocka_unit_test(claims_follow_from_the_scores),
+        cmocka_unit_test(what_is_kept_is_not_played_again),
+        cmocka_unit_test(the_lock_lends_its_network_if_it_is_the_same),
+        cmocka_unit_test(a_run_without_a_network_is_no_representation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "study/trial.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -183,6 +184,124 @@ static void another_trial_is_refused(void **state)
     psi_ctx_free(ctx);
 }
 
+// Leaves what a process that was stopped after some episodes would have: what the trial is, and a
+// checkpoint.
+static void stop_after(psi_ctx *ctx, const psi_trial *trial, size_t episodes)
+{
+    psi_agent *agent;
+    char *checkpoint;
+    assert_ok(ctx, study_trial_claim(ctx, trial));
+    assert_ok(ctx, study_trial_file(ctx, trial, "checkpoint", &checkpoint));
+    assert_ok(ctx, psi_agent_new(ctx, &trial->task, &trial->options, &agent));
+    assert_ok(ctx, psi_agent_play(ctx, agent, episodes));
+    assert_ok(ctx, psi_agent_save(ctx, agent, checkpoint));
+    psi_agent_free(ctx, agent);
+    base_free(ctx, checkpoint);
+}
+
+static void assert_same_file(psi_ctx *ctx, const char *a, const char *b)
+{
+    char *first, *second;
+    size_t n_first, n_second;
+    assert_ok(ctx, base_read_file(ctx, a, 1 << 20, &first, &n_first));
+    assert_ok(ctx, base_read_file(ctx, b, 1 << 20, &second, &n_second));
+    assert_int_equal(n_first, n_second);
+    assert_memory_equal(first, second, n_first);
+    base_free(ctx, first);
+    base_free(ctx, second);
+}
+
+// From a checkpoint it goes on, and comes to what it comes to at one go. A checkpoint that cannot
+// be read is not passed over.
+static void a_trial_goes_on_from_its_checkpoint(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder(), damaged[1024];
+    static const char *const names[] = {"whole", "stopped", "damaged"};
+    psi_trial trials[3];
+    for (size_t i = 0; i < 3; i++) {
+        trials[i] = planner(ctx, 3);
+        assert_ok(ctx, psi_trial_keep_in(ctx, &trials[i], test_path(folder, names[i])));
+        if (i > 0) stop_after(ctx, &trials[i], 5);
+    }
+    assert_ok(ctx, psi_trials_run(ctx, trials, 2, false));
+    assert_same_scores(&trials[0], &trials[1]);
+    assert_same_file(ctx, test_path(folder, "whole/curve.csv"),
+                     test_path(folder, "stopped/curve.csv"));
+    assert_int_not_equal(access(test_path(folder, "stopped/checkpoint"), F_OK), 0);
+    snprintf(damaged, sizeof damaged, "%s/damaged/checkpoint", folder);
+    base_remove(damaged);
+    assert_int_equal(mkdir(damaged, 0777), 0);
+    const psi_status status = psi_trials_run(ctx, &trials[2], 1, false);
+    assert_true(status == PSI_EFORMAT || status == PSI_EIO);
+    test_assert_error_says(ctx, "damaged/checkpoint");
+    assert_false(trials[2].finished);
+    psi_trials_free(ctx, trials, 3);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+static void one_that_is_stopped_says_how_to_go_on(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    psi_trial trial = planner(ctx, 3);
+    psi_cancel(ctx);
+    assert_status(ctx, psi_trials_run(ctx, &trial, 1, false), PSI_ECANCELLED);
+    assert_null(strstr(psi_error(ctx)->message, "goes on")); // it was kept nowhere
+    psi_ctx_free(ctx);
+    ctx = test_ctx(1);
+    trial = planner(ctx, 3);
+    assert_ok(ctx, psi_trial_keep_in(ctx, &trial, test_path(folder, "trial")));
+    psi_cancel(ctx);
+    assert_status(ctx, psi_trials_run(ctx, &trial, 1, false), PSI_ECANCELLED);
+    test_assert_error_says(ctx, "the same command goes on from here");
+    assert_false(trial.finished);
+    assert_int_not_equal(access(test_path(folder, "trial/result.json"), F_OK), 0);
+    psi_trials_free(ctx, &trial, 1);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+// A pretrained agent starts from the network of a file, or learns the first task here and now, with
+// the same seed: that is the same network, so it comes to the same, and to something else than one
+// that starts from random weights.
+static void pretraining_from_a_file_or_now_is_the_same(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder(), start[1024];
+    psi_trial trials[4];
+    for (size_t i = 0; i < 4; i++) {
+        const psi_agent_kind kind = i == 0 || i == 3 ? PSI_AGENT_DQN : PSI_AGENT_PRETRAINED;
+        trials[i] = (psi_trial){.task = small_task(ctx),
+                                .training = small_task(ctx),
+                                .options = psi_agent_defaults(kind),
+                                .episodes = 4,
+                                .keep_network = true};
+        trials[i].options.hidden = 8;
+        trials[i].options.batch = 8;
+        trials[i].options.learning_starts = 8;
+        trials[i].options.exploration_episodes = 2;
+        if (i > 0) trials[i].task.max_steps = 40;
+        assert_ok(ctx, psi_task_check(ctx, &trials[i].task));
+    }
+    snprintf(start, sizeof start, "%s/dqn/network.safetensors", folder);
+    assert_ok(ctx, psi_trial_keep_in(ctx, &trials[0], test_path(folder, "dqn")));
+    assert_ok(ctx, psi_trials_run(ctx, trials, 1, false));
+    assert_true(trials[0].updates > 0);
+    trials[1].start_file = start;
+    assert_ok(ctx, psi_trials_run(ctx, trials + 1, 3, false));
+    assert_same_scores(&trials[1], &trials[2]);
+    assert_true(trials[1].curve[0].loss == trials[2].curve[0].loss);
+    assert_true(trials[1].curve[0].loss != trials[3].curve[0].loss);
+    psi_trials_free(ctx, trials, 4);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
 typedef struct fault_case {
     psi_task task;
 } fault_case;
@@ -217,6 +336,9 @@ int main(void)
         cmocka_unit_test(company_changes_nothing),
         cmocka_unit_test(a_result_is_kept_and_read_again),
         cmocka_unit_test(another_trial_is_refused),
+        cmocka_unit_test(a_trial_goes_on_from_its_checkpoint),
+        cmocka_unit_test(one_that_is_stopped_says_how_to_go_on),
+        cmocka_unit_test(pretraining_from_a_file_or_now_is_the_same),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
