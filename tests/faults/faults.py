@@ -1,7 +1,8 @@
 """What the fault tests share: commands that may be stopped at a step, and a list of what went wrong.
 
 A sweep goes over every step if PSIFOLD_FULL_SWEEPS is set (`make test-long`), else over steps that are
-spread over it: the same ones every time."""
+spread over it: the same ones every time. PSIFOLD_UNDER is put before the command: tools/valgrind says
+"valgrind …", whose exit code is no test's to expect."""
 import os
 import pathlib
 import shutil
@@ -12,6 +13,7 @@ import time
 
 failures = []
 FULL = bool(os.environ.get("PSIFOLD_FULL_SWEEPS"))
+UNDER = os.environ.get("PSIFOLD_UNDER", "").split()
 
 
 def every(usual, full=1):
@@ -34,7 +36,7 @@ class Command:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **settings.pop("environment", {})}
         if preload:
             environment.update(preload, LD_PRELOAD=self.library)
-        return subprocess.Popen([self.psifold, *map(str, arguments)], env=environment, text=True,
+        return subprocess.Popen([*UNDER, self.psifold, *map(str, arguments)], env=environment, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, **settings)
 

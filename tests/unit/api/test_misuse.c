@@ -150,7 +150,8 @@ CASE(row_overflow, psi_observations *o;
 CASE(missing_row, psi_observations *o; uint8_t out[8]; const uint64_t row = 7;
      if (psi_observations_over(ctx, PSI_UINT8, &(psi_shape){1, {2}}, 3, "abcdef", &o) !=
          PSI_OK) return PSI_OK;
-     return psi_observations_gather(ctx, o, &row, 1, out);)
+     const psi_status status = psi_observations_gather(ctx, o, &row, 1, out);
+     psi_observations_free(ctx, o); return status;)
 CASE(collector_spec, psi_collector *c;
      return psi_collector_new(ctx, &(psi_episode_spec){.observation_dtype = (psi_dtype)99}, &c);)
 CASE(no_actions, psi_collector *c;
