@@ -5,8 +5,8 @@
 
 #define FIELD(name) OPTION_FIELD(psi_study_options, name)
 
-// Those that may change do not make another study of it: more seeds are played beside those that are
-// there. Trials of another length are refused one by one.
+// Those that may change do not make another study of it: more seeds are played beside those that
+// are there. Trials of another length are refused one by one.
 enum { FREE = PSI_OPTION_MAY_CHANGE };
 
 static const psi_option OPTIONS[] = {
