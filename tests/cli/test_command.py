@@ -514,8 +514,9 @@ class Command(unittest.TestCase):
         # a study that stopped on the way goes on: what is there is kept
         (folder / "results.json").unlink()
         kept = (folder / "run" / "manifest.json").stat().st_mtime_ns
-        self.assertIn("clustered before",
-                      self.succeed("reproduce", "column-world", "-o", output).stdout)
+        self.refuse(2, "other trajectories", "reproduce", "column-world", "-o", output)
+        again = self.succeed("reproduce", "column-world", "-o", output, "--episodes", 300)
+        self.assertIn("clustered before", again.stdout)
         self.assertEqual((folder / "run" / "manifest.json").stat().st_mtime_ns, kept)
         presets = json.loads(self.succeed("reproduce", "--show-options", "--json").stdout)["presets"]
         self.assertEqual(presets["table-1 combination-lock"]["epsilon_sf"], 0.8)
