@@ -78,6 +78,7 @@ by_evidence_options cluster_how_to_refine(clustering_run *run)
     return (by_evidence_options){.max_refinements = options->max_refinements,
                                  .max_latent_states = options->max_latent_states,
                                  .smooth = options->smooth,
+                                 .strict = run->tentative,
                                  .watch = run->tentative ? NULL : cluster_after_grouping,
                                  .user = run};
 }

@@ -258,7 +258,9 @@ psi_status refine_until_nothing_changes(refining *run)
            idle = 0; // latent states at most so far, and refinements since there were more
     found->converged = false;
     for (size_t i = 0; i < run->options->max_refinements; i++) {
+        const size_t before = found->n_latent;
         TRY(refine_once(run));
+        if (run->options->strict && found->n_latent < before) break;
         TRY(base_resize(run->ctx, i + 1, sizeof *run->seen, &run->seen));
         TRY(digest(run, &run->seen[i]));
         if (least < SIZE_MAX && found->n_latent <= least) break;
@@ -294,6 +296,7 @@ static psi_status refine_to_the_fewest(refining *run)
     for (;;) {
         size_t n_joint, joined;
         TRY(refine_until_nothing_changes(run));
+        if (run->options->strict && !found->converged) break;
         if (run->options->smooth && found->n_latent > 1) TRY(refine_label_mixed_cells(run));
         if (run->looks->forest.impurity > 0.0) break;
         memcpy(joint, found->labels, n * sizeof *joint);

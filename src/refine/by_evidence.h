@@ -20,6 +20,7 @@ typedef struct by_evidence_options {
     const int32_t *start; // (n_rows) labels of n_start latent states to begin with; NULL: c_0
     size_t n_start;
     bool smooth; // label observations of mixed cells by their trajectories
+    bool strict; // give up at fewer latent states than before: c_{i+1} does not refine c_i
     psi_status (*watch)(void *user, const psi_cluster_step *step, size_t refinement,
                         size_t n_observations, const int32_t *labels);
     void *user;
