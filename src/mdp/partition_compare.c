@@ -33,7 +33,7 @@ static void fetch_ahead(const comparing *c, size_t s)
 static void compare_task(void *argument, int thread, int threads)
 {
     comparing *c = argument;
-    mdp_form *form = &c->forms[2 * thread];
+    mdp_form *form = c->forms + 2 * (size_t)thread;
     size_t begin, end;
     base_slice(c->signing->model->n_states, thread, threads, &begin, &end);
     for (size_t s = begin; s < end; s++) {
