@@ -22,7 +22,7 @@ static const psi_option OPTIONS[] = {
     CLI_REPLACE(FIELD(replace)),
 };
 
-// The latent MDP for model checkers; the file's name must say what it is.
+// The latent MDP for model checkers.
 static psi_status write_model(psi_ctx *ctx, const psi_run *run, const char *path)
 {
     psi_model *model = NULL;
@@ -52,6 +52,7 @@ typedef struct export_file {
 
 enum { FILES = 4 };
 
+// The name of a model's file must say what it is.
 static psi_status claim(cli_call *cli, const export_call *call, export_file files[FILES])
 {
     psi_status status = PSI_OK;

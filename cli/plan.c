@@ -135,6 +135,12 @@ psi_status cli_plan(cli_call *cli, int argc, char **argv)
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     of_run.gamma = call.how.gamma;
     if (stat(arguments[0], &info) == 0 && S_ISDIR(info.st_mode)) {
+        if (call.output || call.how.target || call.how.reward || call.how.minimise) {
+            TRY(FAIL(cli->ctx, PSI_EUSAGE,
+                     "%s is a run folder, and this option is for models: psifold export with --drn "
+                     "makes one of it",
+                     arguments[0]));
+        }
         TRY(plan_run(cli, arguments[0], of_run));
     } else {
         TRY(plan_model(cli, arguments[0], &call));

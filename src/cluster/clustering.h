@@ -31,7 +31,7 @@ typedef struct clustering_run {
     by_evidence raw_found;
     outcome_rewards outcomes;
     by_evidence found;
-    bool tentative; // what is found is nobody's business unless it is the answer
+    bool tentative; // refinements are not reported: they may not be those of the answer
     psi_run *result;
     double began; // base_seconds
 } clustering_run;

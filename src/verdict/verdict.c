@@ -130,8 +130,8 @@ static double share_unclear(const cluster_problem *problem, const int32_t *label
     return (double)unclear / (double)problem->n_states;
 }
 
-// Whether observations on borders, whose labels may be wrong, are so few that it is not these of
-// which the past tells more.
+// Whether the past tells more of more observations than lie in cells of several labels. Those may
+// be misplaced, and what the past tells of them is their label.
 static psi_status tells_more_than_labels(const judging *run, bool *more)
 {
     psi_status status = PSI_OK;

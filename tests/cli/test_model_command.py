@@ -131,6 +131,8 @@ class Models(unittest.TestCase):
         run("generate", "point-column-world", "--episodes", 3, "-o", data)
         for command in ("quotient", "plan", "report"):
             self.refuse(5, "is not a model: it seems to hold trajectories", command, data)
+        for option in (["--reach", "goal"], ["--reward", "gain"], ["--minimise"], ["-o", "plan.npz"]):
+            self.refuse(2, "is a run folder", "plan", self.path, *option)
         plan = self.path / "plan.npz"
         self.succeed("plan", self.write(two_copies()), "--gamma", 0.5, "-o", plan)
         self.refuse(5, "is not a model", "quotient", plan)

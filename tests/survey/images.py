@@ -6,14 +6,12 @@
 
 A square on a ground of 20 by 20 pixels shows the cell; four actions move it, the last cell pays 1 and is
 the end. Every other cell is a latent state of its own: actions have names, so no two are alike."""
-import argparse
 import json
-import pathlib
 import sys
 
 import numpy as np
 
-from vectors import add_runner, run
+from vectors import command_line
 
 FAMILIES = ["noise", "jitter", "light", "company", "dark"]
 PIXELS, LONGEST = 20, 50
@@ -92,20 +90,5 @@ def make(folder, first, last):
         path.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    maker = commands.add_parser("make", help="write instances FROM to TO - 1")
-    maker.add_argument("folder", type=pathlib.Path)
-    maker.add_argument("first", type=int, metavar="FROM")
-    maker.add_argument("last", type=int, metavar="TO")
-    add_runner(commands, FAMILIES)
-    chosen = parser.parse_args()
-    if chosen.command == "make":
-        make(chosen.folder, chosen.first, chosen.last)
-        return 0
-    return int(run(chosen))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command_line(__doc__, FAMILIES, make))

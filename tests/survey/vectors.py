@@ -260,14 +260,15 @@ def add_runner(commands, families):
     runner.add_argument("--jobs", type=int, default=1, help="so many at a time, on one thread each [1]")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def command_line(doc, families, make):
+    """make and run, for any survey whose instances are judged alike."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     maker = commands.add_parser("make", help="write instances FROM to TO - 1")
     maker.add_argument("folder", type=pathlib.Path)
     maker.add_argument("first", type=int, metavar="FROM")
     maker.add_argument("last", type=int, metavar="TO")
-    add_runner(commands, FAMILIES)
+    add_runner(commands, families)
     chosen = parser.parse_args()
     if chosen.command == "make":
         make(chosen.folder, chosen.first, chosen.last)
@@ -276,4 +277,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command_line(__doc__, FAMILIES, make))
