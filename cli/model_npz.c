@@ -84,16 +84,35 @@ done:
     return status;
 }
 
+// Whether each has a name of its own: by one that two have, nobody can ask for either.
+static psi_status check_names(psi_ctx *ctx, const char *path, const char *what, const json_t *names)
+{
+    psi_status status = PSI_OK;
+    json_t *seen = json_object();
+    TRY(base_json_made(ctx, seen));
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (!name) TRY(FAIL(ctx, PSI_EFORMAT, "%s: a %s has no name", path, what));
+        if (json_object_get(seen, name))
+            TRY(FAIL(ctx, PSI_EFORMAT, "%s: two %ss are called '%.40s'", path, what, name));
+        if (json_object_set_new(seen, name, json_true()) != 0)
+            TRY(FAIL(ctx, PSI_ENOMEM, "%s: no memory for its names", path));
+    }
+done:
+    json_decref(seen);
+    return status;
+}
+
 static psi_status load_labels(psi_ctx *ctx, const char *path, const json_t *names, psi_model *model)
 {
     psi_status status = PSI_OK;
     const size_t n = json_array_size(names), n_states = model->n_states;
     uint8_t *table = NULL, *holds;
     if (n == 0) return PSI_OK;
+    TRY(check_names(ctx, path, "label", names));
     TRY(load_table(ctx, path, "labels", PSI_UINT8, n, n_states, &table));
     for (size_t l = 0; l < n; l++) {
         const char *name = json_string_value(json_array_get(names, l));
-        if (!name) TRY(FAIL(ctx, PSI_EFORMAT, "%s: a label has no name", path));
         TRY(psi_model_add_label(ctx, model, name, &holds));
         memcpy(holds, table + l * n_states, n_states);
     }
@@ -111,11 +130,11 @@ static psi_status load_rewards(psi_ctx *ctx, const char *path, const json_t *nam
     double *state = NULL, *choice = NULL;
     psi_model_reward *reward;
     if (n == 0) return PSI_OK;
+    TRY(check_names(ctx, path, "reward", names));
     TRY(load_table(ctx, path, "state_rewards", PSI_FLOAT64, n, n_states, &state));
     TRY(load_table(ctx, path, "choice_rewards", PSI_FLOAT64, n, n_choices, &choice));
     for (size_t r = 0; r < n; r++) {
         const char *name = json_string_value(json_array_get(names, r));
-        if (!name) TRY(FAIL(ctx, PSI_EFORMAT, "%s: a reward has no name", path));
         TRY(psi_model_add_reward(ctx, model, name, true, true, &reward));
         memcpy(reward->state, state + r * n_states, n_states * sizeof *state);
         memcpy(reward->choice, choice + r * n_choices, n_choices * sizeof *choice);
