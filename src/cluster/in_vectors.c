@@ -126,7 +126,7 @@ static psi_status try_features(clustering_run *run)
     set_vectors_aside(run, &vectors);
     status = compare_features(run);
     const bool late = cluster_is_late(run, status);
-    if (!late && (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM)) goto done;
+    if (status != PSI_OK && !cluster_can_spare(run, status)) goto done;
     if (status == PSI_OK &&
         (result->verdict == PSI_VERDICT_CERTAIN || result->doubtful <= vectors.doubtful)) {
         result->labels = run->found.labels;
