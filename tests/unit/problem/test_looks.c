@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "problem/looks.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { WIDTH = 2, MANY = 300000, GROWN = 1 << 18 };
@@ -120,12 +121,13 @@ static void cells_are_small_where_groups_meet(void **state)
     psi_ctx_free(ctx);
 }
 
-// Clumps of thirty on a grid, of which planes cut off a few. Whatever label such a row was given
-// with those on its branch, its like vote for theirs.
+// Clumps of thirty like the seeds of a sunflower, between which no plane finds a way without
+// cutting a few off. Whatever label such a row was given with those on its branch, its like vote
+// for theirs.
 static void a_row_is_voted_for_by_its_like(void **state)
 {
     (void)state;
-    enum { SIDE = 7, CLUMP = 30, N = SIDE * SIDE * CLUMP };
+    enum { CLUMPS = 400, CLUMP = 20, N = CLUMPS * CLUMP };
     psi_ctx *ctx = test_ctx(1);
     square s = square_new(N);
     int32_t labels[N], *all, label[LOOKS_LABELS];
@@ -134,9 +136,10 @@ static void a_row_is_voted_for_by_its_like(void **state)
     size_t cut_off = 0;
     problem_looks looks;
     for (size_t i = 0; i < N; i++) {
-        labels[i] = (int32_t)(i % (SIDE * SIDE));
-        s.vectors[2 * i] = 0.2f * s.vectors[2 * i] + (float)(labels[i] % SIDE);
-        s.vectors[2 * i + 1] = 0.2f * s.vectors[2 * i + 1] + (float)(labels[i] / SIDE);
+        labels[i] = (int32_t)(i % CLUMPS);
+        const double away = sqrt((double)labels[i]), turn = 2.39996 * (double)labels[i];
+        s.vectors[2 * i] = 0.3f * s.vectors[2 * i] + (float)(away * cos(turn));
+        s.vectors[2 * i + 1] = 0.3f * s.vectors[2 * i + 1] + (float)(away * sin(turn));
     }
     assert_ok(ctx, problem_looks_tree(ctx, &s.problem, WIDTH, s.vectors, &looks));
     all = malloc(looks.forest.n_nodes * sizeof *all);
@@ -147,11 +150,10 @@ static void a_row_is_voted_for_by_its_like(void **state)
         cut_off++;
         labels[i] = labels[nearest[0]];
         problem_looks_agree(&looks, labels, all);
-        assert_int_equal(problem_looks_vote(&looks, labels, all, i, label, share), 2);
-        assert_int_equal(label[0], labels[i]);
-        assert_int_equal(label[1], right);
-        assert_float_equal(share[0], 0.5, 1e-6);
-        assert_float_equal(share[1], 0.5, 1e-6);
+        const size_t n = problem_looks_vote(&looks, labels, all, i, label, share);
+        size_t k = 0;
+        while (k < n && label[k] != right) k++;
+        assert_true(k < n && share[k] > 0.25f); // of ½ that the cell leaves
         labels[i] = right;
     }
     assert_true(cut_off > 0);
