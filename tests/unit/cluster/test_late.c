@@ -182,7 +182,8 @@ static void who_watches_has_the_last_word(void **state)
     psi_ctx_free(ctx);
 }
 
-// Without memory for the answer itself, its model and its record, there is none.
+// Without memory for the answer itself, its model and its record, there is none: 23 of a thousand
+// requests for a table, all of which are refused where sweeps are full.
 enum { MOST_WITHOUT = 24, TRIES = 16 };
 
 // One request is refused after the first refinement, here or there: in memory the answer so far is
@@ -202,7 +203,9 @@ static void memory_is_refused_late(void **state)
         psi_run_free(counting, run);
         psi_ctx_free(counting);
         const long first = to.allocations + 1, last = faults.count;
-        const long step = k == 0 ? 1 : 1 + (last - first) / TRIES;
+        const bool every = k == 0 && getenv("PSIFOLD_FULL_SWEEPS");
+        const long tries = k == 0 ? 8 * TRIES : TRIES;
+        const long step = every ? 1 : 1 + (last - first) / tries;
         long tried = 0, kept = 0;
         for (long at = first; at <= last; at += step) {
             faults = (test_faults){.fail_at = at};
@@ -219,7 +222,7 @@ static void memory_is_refused_late(void **state)
             assert_int_equal(faults.live, 0);
         }
         print_message("%s: %ld of %ld kept\n", KINDS[k].task, kept, tried);
-        assert_true(tried >= TRIES / 2 && tried - kept <= MOST_WITHOUT);
+        assert_true(tried >= tries / 2 && tried - kept <= (every ? MOST_WITHOUT : tried / 8));
         free(to.labels);
         psi_trajectories_free(ctx, data);
     }
