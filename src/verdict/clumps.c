@@ -265,8 +265,10 @@ typedef struct clumps {
     judging *run;
     const problem_looks *looks;
     const double *needed;
-    uint64_t *rows;       // (K)
-    uint64_t *transition; // (n_rows) the one that begins there
+    uint64_t *rows;        // (K)
+    uint64_t *transition;  // (n_rows) the one that begins there
+    uint64_t *followed[2]; // (transitions) what followed each, ascending: next latent states, and
+                           // rewards; NULL: not asked yet
     scatter scatter;
     double safe;
     size_t searched, scanned, doubtful;
@@ -306,34 +308,123 @@ static uint64_t visits_of(const clumps *all, const clump *of, size_t action)
     return n;
 }
 
+// What followed a transition, with its latent state and action, as a number.
+static uint64_t outcome_of(const clumps *all, uint64_t t, size_t which)
+{
+    const judging *run = all->run;
+    const psi_trajectories *data = run->problem->data;
+    const int32_t *labels = run->result->labels;
+    const uint64_t row = run->problem->row[t], k = run->result->n_latent + 1;
+    const uint64_t pair =
+        (uint64_t)(labels[row] + 1) * data->n_actions + (uint64_t)data->actions[t];
+    if (which == 0) return pair * k + (uint64_t)(labels[row + 1] + 1);
+    return run->rewards->n > 1 ? pair * run->rewards->n + (uint64_t)run->rewards->of[t] : pair;
+}
+
+static int ascending_numbers(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// How often something followed, in all.
+static size_t times_followed(const clumps *all, size_t which, uint64_t outcome)
+{
+    const size_t n = all->run->problem->data->n_transitions;
+    size_t bound[2];
+    for (size_t side = 0; side < 2; side++) { // the first that is not less, and the first beyond
+        size_t low = 0, high = n;
+        while (low < high) {
+            const size_t middle = low + (high - low) / 2;
+            const uint64_t at = all->followed[which][middle];
+            if (at < outcome || (side == 1 && at == outcome)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        bound[side] = low;
+    }
+    return bound[1] - bound[0];
+}
+
+static psi_status sort_outcomes(clumps *all)
+{
+    psi_status status = PSI_OK;
+    const size_t n = all->run->problem->data->n_transitions;
+    for (size_t which = 0; which < 2; which++) {
+        if (all->followed[which]) continue;
+        TRY(base_alloc(all->run->ctx, n, sizeof **all->followed, &all->followed[which]));
+        for (size_t t = 0; t < n; t++) all->followed[which][t] = outcome_of(all, t, which);
+        qsort(all->followed[which], n, sizeof **all->followed, ascending_numbers);
+    }
+done:
+    return status;
+}
+
+// Nats by which something followed an action in a clump that never followed it in the n others of
+// its latent state: what comes next is new with a probability of 1/(n + 1).
+static double nats_of_oddity(const clumps *all, const clump *of, int32_t label, size_t action)
+{
+    const judging *run = all->run;
+    const psi_trajectories *data = run->problem->data;
+    const uint64_t visits = run->visits[(size_t)label * data->n_actions + action];
+    const double others = (double)(visits - visits_of(all, of, action));
+    for (size_t i = 0; i < of->m; i++) {
+        const uint64_t t = all->transition[of->row[i]];
+        if (t >= data->n_transitions || (size_t)data->actions[t] != action) continue;
+        for (size_t which = 0; which < 2; which++) {
+            const uint64_t outcome = outcome_of(all, t, which);
+            size_t here = 0;
+            for (size_t j = 0; j < of->m; j++) {
+                const uint64_t other = all->transition[of->row[j]];
+                here += other < data->n_transitions && outcome_of(all, other, which) == outcome;
+            }
+            if (times_followed(all, which, outcome) == here) return log1p(others);
+        }
+    }
+    return 0.0;
+}
+
+// A clump that stands apart has to show enough of every action, and nothing that its latent state
+// does not show elsewhere; what is odd makes it stand apart, too.
 static psi_status ask(clumps *all, const clump *of, double gap)
 {
     psi_status status = PSI_OK;
     judging *run = all->run;
     const size_t actions = run->problem->data->n_actions;
     const int32_t label = label_of(all, of), first = run->result->has_terminal ? 1 : 0;
-    size_t open = 0; // actions
+    const double most = log1p((double)run->problem->data->n_transitions);
+    bool any = false; // action is left open
     if (label < first) return PSI_OK;
     const double scale = scale_around(all, of, label);
     const double *needed = all->needed + (size_t)(label - first) * actions;
-    if (nats_of_gap(of->m, of->extent, gap, scale) < all->safe) return PSI_OK;
+    double nats = nats_of_gap(of->m, of->extent, gap, scale);
+    if (nats == 0.0 || nats + most < all->safe) return PSI_OK;
     TRY(base_cancelled(run->ctx));
-    for (size_t a = 0; a < actions; a++) {
-        open += run->taken[a] && (double)visits_of(all, of, a) < needed[a];
-    }
-    if (open == 0) goto done;
-    if (of->m < LOOKS_NEAREST && all->searched++ < MOST_SEARCHED) {
-        gap = gap_by_search(all->looks, of);
-    } else if (of->m >= LOOKS_NEAREST && all->scanned++ < MOST_SCANNED) {
-        gap = gap_by_scan(run->problem, all->looks, of);
-    }
-    if (nats_of_gap(of->m, of->extent, gap, scale) < all->safe) goto done;
-    for (size_t a = 0; a < actions; a++) {
-        const uint64_t n = visits_of(all, of, a);
-        if (!run->taken[a] || (double)n >= needed[a]) continue;
-        TRY(verdict_doubt(
-            run,
-            (psi_doubt){.kind = PSI_DOUBT_RARE, .state = label, .other = (int32_t)a, .visits = n}));
+    TRY(sort_outcomes(all));
+    for (size_t turn = 0; turn < 2; turn++) {
+        for (size_t a = 0; a < actions; a++) {
+            const uint64_t n = visits_of(all, of, a);
+            const double odd = nats_of_oddity(all, of, label, a);
+            if (!run->taken[a] || nats + odd < all->safe) continue;
+            if ((double)n >= needed[a] && odd == 0.0) continue;
+            any = true;
+            if (turn == 0) continue; // the gap to all others is looked for first
+            TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
+                                               .state = label,
+                                               .other = (int32_t)a,
+                                               .visits = n}));
+        }
+        if (!any) goto done;
+        if (turn == 1) break;
+        if (of->m < LOOKS_NEAREST && all->searched++ < MOST_SEARCHED) {
+            gap = gap_by_search(all->looks, of);
+        } else if (of->m >= LOOKS_NEAREST && all->scanned++ < MOST_SCANNED) {
+            gap = gap_by_scan(run->problem, all->looks, of);
+        }
+        nats = nats_of_gap(of->m, of->extent, gap, scale);
+        any = false;
     }
     all->doubtful += of->m;
 done:
@@ -418,6 +509,8 @@ psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const do
     }
     *doubtful = all.doubtful;
 done:
+    base_free(run->ctx, all.followed[1]);
+    base_free(run->ctx, all.followed[0]);
     base_free(run->ctx, all.transition);
     base_free(run->ctx, all.rows);
     scatter_free(run->ctx, &all.scatter);
