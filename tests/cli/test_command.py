@@ -366,7 +366,7 @@ class Command(unittest.TestCase):
         run_folder = self.path / "run"
         # one thread: two that wait for each other take minutes where others work, too
         quick = ["--trunk-steps", 150, "--head-steps", 80, "--representation-steps", 150,
-                 "--hidden", 128, "--threads", 1]
+                 "--hidden", 128, "--threads", 1, "--method", "successor-features"]
         self.succeed("cluster", data, "-o", run_folder, *quick)
         self.assertLessEqual({"manifest.json", "refinements.jsonl", "clusters.npy", "latent.npz",
                               "certificate.npz", "representation.safetensors"},
