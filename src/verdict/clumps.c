@@ -1,5 +1,6 @@
 // A few observations that look alike, and unlike all others. Too few to be called a part of the
 // looks, they are put into some latent state by what followed them, which may be next to nothing.
+#include "verdict/scatter.h"
 #include "verdict/units.h"
 
 #include "base/checked.h"
@@ -7,12 +8,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 // Clumps that are compared with all rows, further ones with those of their branch.
 enum { MOST_SEARCHED = 4096, MOST_SCANNED = 64 };
 enum { NEIGHBOURS = 64 }; // rows of a branch in which clumps are looked for
-enum { SAMPLE = 1001 };   // rows that tell how far a look scatters
 
 // The single-linkage clusters of a branch: what is within ever larger distances of each other.
 typedef struct linkage {
@@ -143,122 +142,6 @@ static double gap_by_search(const problem_looks *looks, const clump *around)
     return nearest;
 }
 
-// ---- how far a look scatters --------------------------------------------------------------------
-
-// Of every part of the tree that stands apart, and every label: how many rows there are, and the
-// scale of an exponential tail with the median of their distances from their middle. A few that do
-// not belong to them move no median.
-typedef struct scatter {
-    int32_t *part; // (n_nodes)
-    size_t n_labels;
-    uint64_t *first; // (parts · labels + 1)
-    double *scale;   // (parts · labels)
-    double usual;    // the median of these; 0: none has rows enough
-} scatter;
-
-static void scatter_free(psi_ctx *ctx, scatter *all)
-{
-    base_free(ctx, all->scale);
-    base_free(ctx, all->first);
-    base_free(ctx, all->part);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *value, size_t n)
-{
-    qsort(value, n, sizeof *value, ascending);
-    return 0.5 * (value[(n - 1) / 2] + value[n / 2]);
-}
-
-// Of rows (n), with room for SAMPLE numbers and for the middle (width).
-static double scale_of(const problem_looks *looks, const uint64_t *row, size_t n, double *value,
-                       float *middle)
-{
-    const size_t stride = (n + SAMPLE - 1) / SAMPLE;
-    size_t count = 0;
-    for (size_t w = 0; w < looks->width; w++) {
-        count = 0;
-        for (size_t i = 0; i < n; i += stride) {
-            value[count++] = (double)looks->vectors[row[i] * looks->width + w];
-        }
-        middle[w] = (float)median(value, count);
-    }
-    for (size_t i = 0; i < count; i++) {
-        value[i] = sqrt(squared_distance(looks, middle, row[i * stride]));
-    }
-    return median(value, count) / log(2.0);
-}
-
-// The rows of every kind side by side, where first says.
-static void sort_rows(judging *run, const problem_looks *looks, size_t kinds, scatter *out,
-                      uint64_t *at, uint64_t *row)
-{
-    const cluster_problem *problem = run->problem;
-    const int32_t *labels = run->result->labels;
-    for (size_t turn = 0; turn < 2; turn++) { // counted first
-        for (size_t i = 0; i < problem->n_states; i++) {
-            const uint64_t one = problem->states[i];
-            if (labels[one] < 0) continue;
-            const size_t part = (size_t)out->part[looks->leaf[one]];
-            const size_t kind = part * out->n_labels + (size_t)labels[one];
-            if (turn == 0) {
-                out->first[kind + 1]++;
-            } else {
-                row[at[kind]++] = one;
-            }
-        }
-        for (size_t i = 0; turn == 0 && i < kinds; i++) {
-            at[i] = out->first[i];
-            out->first[i + 1] += out->first[i];
-        }
-    }
-}
-
-static psi_status scatter_new(judging *run, const problem_looks *looks, scatter *out)
-{
-    psi_status status = PSI_OK;
-    const size_t n = run->problem->n_states, k = run->result->n_latent;
-    uint64_t *row = NULL, *at = NULL;
-    double *value = NULL, *all = NULL;
-    float *middle = NULL;
-    size_t parts, kinds, known = 0;
-    *out = (scatter){.n_labels = k};
-    TRY(verdict_find_parts(run->ctx, looks, &out->part, &parts));
-    if (parts > n / k) { // that many are hardly of several labels: all are one then
-        memset(out->part, 0, looks->forest.n_nodes * sizeof *out->part);
-        parts = 1;
-    }
-    kinds = parts * k;
-    TRY(base_alloc_zero(run->ctx, kinds + 1, sizeof *out->first, &out->first));
-    TRY(base_alloc_zero(run->ctx, kinds, sizeof *out->scale, &out->scale));
-    TRY(base_alloc(run->ctx, kinds, sizeof *at, &at));
-    TRY(base_alloc(run->ctx, n, sizeof *row, &row));
-    TRY(base_alloc(run->ctx, SAMPLE, sizeof *value, &value));
-    TRY(base_alloc(run->ctx, looks->width, sizeof *middle, &middle));
-    TRY(base_alloc(run->ctx, kinds, sizeof *all, &all));
-    sort_rows(run, looks, kinds, out, at, row);
-    for (size_t i = 0; i < kinds; i++) {
-        const size_t rows = out->first[i + 1] - out->first[i];
-        if (rows == 0) continue;
-        out->scale[i] = scale_of(looks, row + out->first[i], rows, value, middle);
-        if (rows >= UNITS_FEW) all[known++] = out->scale[i];
-    }
-    if (known > 0) out->usual = median(all, known);
-done:
-    base_free(run->ctx, all);
-    base_free(run->ctx, middle);
-    base_free(run->ctx, value);
-    base_free(run->ctx, row);
-    base_free(run->ctx, at);
-    if (status != PSI_OK) scatter_free(run->ctx, out);
-    return status;
-}
-
 // ---- what is asked of a clump -------------------------------------------------------------------
 
 typedef struct clumps {
@@ -282,18 +165,6 @@ static int32_t label_of(const clumps *all, const clump *of)
         if (labels[of->row[i]] != label) return -1;
     }
     return label >= 0 && all->rows[label] > of->m ? label : -1;
-}
-
-// How far those scatter that a clump would belong to, or what looks usually scatter if that is
-// less: a latent state may have several. 0: not known.
-static double scale_around(const clumps *all, const clump *of, int32_t label)
-{
-    const scatter *known = &all->scatter;
-    const size_t part = (size_t)known->part[all->looks->leaf[of->row[0]]];
-    const size_t kind = part * known->n_labels + (size_t)label;
-    const bool few = known->first[kind + 1] - known->first[kind] <= 2 * of->m;
-    if (few || known->usual == 0.0) return few ? known->usual : known->scale[kind];
-    return fmin(known->scale[kind], known->usual);
 }
 
 // How often an action was taken in a clump.
@@ -397,7 +268,7 @@ static psi_status ask(clumps *all, const clump *of, double gap)
     const double most = log1p((double)run->problem->data->n_transitions);
     bool any = false; // action is left open
     if (label < first) return PSI_OK;
-    const double scale = scale_around(all, of, label);
+    const double scale = verdict_scale_around(&all->scatter, all->looks, of->row[0], label, of->m);
     const double *needed = all->needed + (size_t)(label - first) * actions;
     double nats = nats_of_gap(of->m, of->extent, gap, scale);
     if (nats == 0.0 || nats + most < all->safe) return PSI_OK;
@@ -490,7 +361,7 @@ psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const do
     linkage *branch = NULL;
     *doubtful = 0;
     TRY(base_alloc(run->ctx, 1, sizeof *branch, &branch));
-    TRY(scatter_new(run, looks, &all.scatter));
+    TRY(verdict_scatter_new(run, looks, &all.scatter));
     TRY(base_alloc_zero(run->ctx, run->result->n_latent, sizeof *all.rows, &all.rows));
     TRY(base_alloc(run->ctx, problem->n_rows, sizeof *all.transition, &all.transition));
     for (size_t i = 0; i < problem->n_rows; i++) all.transition[i] = UINT64_MAX;
@@ -513,7 +384,7 @@ done:
     base_free(run->ctx, all.followed[0]);
     base_free(run->ctx, all.transition);
     base_free(run->ctx, all.rows);
-    scatter_free(run->ctx, &all.scatter);
+    verdict_scatter_free(run->ctx, &all.scatter);
     base_free(run->ctx, branch);
     return status;
 }
