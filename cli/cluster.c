@@ -117,7 +117,8 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
             "network that tells the latent states apart, and a record of how it got there.\n"
             "A run that was interrupted, by Ctrl-C or worse, goes on with --resume and the same\n"
             "options, and ends as if nothing had happened. So does one that a --budget has ended,\n"
-            "which has its folder all the same.",
+            "which has its folder all the same. So has one in which something failed after the\n"
+            "first refinement: it goes without that, is not certain, and says why.",
         .example = "psifold cluster points -o run",
         .options = options,
         .n_options = CLI_COUNT(options)};

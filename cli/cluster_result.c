@@ -79,6 +79,8 @@ void cli_print_run(cli_call *cli, const psi_run *run)
     if (isfinite(run->accuracy)) {
         cli_print(cli, "  representation  %s, right for %.2f %% of held-out observations",
                   psi_approximator_name(run->approximator), 100.0 * run->accuracy);
+    } else if (run->failure && !run->representation) {
+        cli_print(cli, "  representation  none");
     } else {
         cli_print(cli, "  representation  %s", psi_approximator_name(run->approximator));
     }
@@ -99,6 +101,7 @@ psi_status cli_set_run(cli_call *cli, const psi_run *run)
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
     TRY(cli_set(cli, "verdict", json_string(psi_verdict_name(run->verdict))));
     TRY(cli_set(cli, "stopped", json_boolean(run->stopped)));
+    TRY(cli_set(cli, "failure", run->failure ? json_string(run->failure) : json_null()));
     TRY(cli_set(cli, "margin", base_json_real(run->margin)));
     TRY(cli_set(cli, "doubtful_fraction", base_json_real(run->doubtful)));
     TRY(cli_set(cli, "past_fraction", base_json_real(run->past)));

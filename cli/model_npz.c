@@ -1,17 +1,14 @@
-// The .npz of a model is its own arrays: choices, offsets, next, probability, action, initial,
-// labels (L, S), state_rewards (R, S), choice_rewards (R, C), and names, a JSON text as bytes. It
-// needs two rooms, mdp and data, and so it is here.
+// The .npz of a model, read. It is the model's own arrays: choices, offsets, next, probability,
+// action, initial, labels (L, S), state_rewards (R, S), choice_rewards (R, C), and names, a JSON
+// text as bytes. It needs two rooms, mdp and data, and so it is here.
 #include "cli/model_npz.h"
 
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/json.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-// ---- reading ------------------------------------------------------------------------------------
 
 // (rows, columns) numbers. What the names claim takes no memory before the array is seen to have
 // it. *out belongs to the caller: psi_array_free.
@@ -84,16 +81,35 @@ done:
     return status;
 }
 
+// Whether each has a name of its own: by one that two have, nobody can ask for either.
+static psi_status check_names(psi_ctx *ctx, const char *path, const char *what, const json_t *names)
+{
+    psi_status status = PSI_OK;
+    json_t *seen = json_object();
+    TRY(base_json_made(ctx, seen));
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (!name) TRY(FAIL(ctx, PSI_EFORMAT, "%s: a %s has no name", path, what));
+        if (json_object_get(seen, name))
+            TRY(FAIL(ctx, PSI_EFORMAT, "%s: two %ss are called '%.40s'", path, what, name));
+        if (json_object_set_new(seen, name, json_true()) != 0)
+            TRY(FAIL(ctx, PSI_ENOMEM, "%s: no memory for its names", path));
+    }
+done:
+    json_decref(seen);
+    return status;
+}
+
 static psi_status load_labels(psi_ctx *ctx, const char *path, const json_t *names, psi_model *model)
 {
     psi_status status = PSI_OK;
     const size_t n = json_array_size(names), n_states = model->n_states;
     uint8_t *table = NULL, *holds;
     if (n == 0) return PSI_OK;
+    TRY(check_names(ctx, path, "label", names));
     TRY(load_table(ctx, path, "labels", PSI_UINT8, n, n_states, &table));
     for (size_t l = 0; l < n; l++) {
         const char *name = json_string_value(json_array_get(names, l));
-        if (!name) TRY(FAIL(ctx, PSI_EFORMAT, "%s: a label has no name", path));
         TRY(psi_model_add_label(ctx, model, name, &holds));
         memcpy(holds, table + l * n_states, n_states);
     }
@@ -111,11 +127,11 @@ static psi_status load_rewards(psi_ctx *ctx, const char *path, const json_t *nam
     double *state = NULL, *choice = NULL;
     psi_model_reward *reward;
     if (n == 0) return PSI_OK;
+    TRY(check_names(ctx, path, "reward", names));
     TRY(load_table(ctx, path, "state_rewards", PSI_FLOAT64, n, n_states, &state));
     TRY(load_table(ctx, path, "choice_rewards", PSI_FLOAT64, n, n_choices, &choice));
     for (size_t r = 0; r < n; r++) {
         const char *name = json_string_value(json_array_get(names, r));
-        if (!name) TRY(FAIL(ctx, PSI_EFORMAT, "%s: a reward has no name", path));
         TRY(psi_model_add_reward(ctx, model, name, true, true, &reward));
         memcpy(reward->state, state + r * n_states, n_states * sizeof *state);
         memcpy(reward->choice, choice + r * n_choices, n_choices * sizeof *choice);
@@ -179,70 +195,5 @@ psi_status cli_model_npz_read(psi_ctx *ctx, const char *path, psi_model **out)
 done:
     json_decref(names);
     psi_model_free(ctx, model);
-    return status;
-}
-
-// ---- writing ------------------------------------------------------------------------------------
-
-static json_t *names_of(const psi_model *model)
-{
-    json_t *labels = json_array(), *rewards = json_array(), *actions = json_array();
-    for (size_t l = 0; l < model->n_labels; l++)
-        json_array_append_new(labels, json_string(model->labels[l].name));
-    for (size_t r = 0; r < model->n_rewards; r++)
-        json_array_append_new(rewards, json_string(model->rewards[r].name));
-    for (size_t a = 0; model->action_names && a < model->n_actions; a++)
-        json_array_append_new(actions, json_string(model->action_names[a]));
-    if (!model->action_names) {
-        json_decref(actions);
-        actions = json_null();
-    }
-    return json_pack("{s:b, s:I, s:o, s:o, s:o}", "chain", model->chain, "n_actions",
-                     (json_int_t)model->n_actions, "actions", actions, "labels", labels, "rewards",
-                     rewards);
-}
-
-psi_status cli_model_npz_write(psi_ctx *ctx, const psi_model *model, const char *path)
-{
-    psi_status status = PSI_OK;
-    const size_t n_states = model->n_states, n_choices = model->n_choices;
-    const size_t n_labels = model->n_labels, n_rewards = model->n_rewards;
-    uint8_t *label = NULL;
-    double *state = NULL, *choice = NULL;
-    json_t *names = names_of(model);
-    char *text = NULL;
-    TRY(base_json_made(ctx, names));
-    text = json_dumps(names, JSON_COMPACT);
-    if (!text) TRY(FAIL(ctx, PSI_ENOMEM, "no memory for names"));
-    TRY(base_alloc(ctx, n_labels * n_states, 1, &label));
-    TRY(base_alloc_zero(ctx, n_rewards * n_states, sizeof *state, &state));
-    TRY(base_alloc_zero(ctx, n_rewards * n_choices, sizeof *choice, &choice));
-    for (size_t l = 0; l < n_labels; l++)
-        memcpy(label + l * n_states, model->labels[l].holds, n_states);
-    for (size_t r = 0; r < n_rewards; r++) {
-        const psi_model_reward *reward = &model->rewards[r];
-        if (reward->state) memcpy(state + r * n_states, reward->state, n_states * sizeof *state);
-        if (reward->choice)
-            memcpy(choice + r * n_choices, reward->choice, n_choices * sizeof *choice);
-    }
-    const psi_array arrays[] = {
-        {"choices", PSI_INT64, {1, {n_states + 1}}, model->choices},
-        {"offsets", PSI_INT64, {1, {n_choices + 1}}, model->offsets},
-        {"next", PSI_INT32, {1, {model->n_transitions}}, model->next},
-        {"probability", PSI_FLOAT64, {1, {model->n_transitions}}, model->probability},
-        {"action", PSI_INT32, {1, {n_choices}}, model->action},
-        {"initial", PSI_UINT8, {1, {n_states}}, model->initial},
-        {"labels", PSI_UINT8, {2, {n_labels, n_states}}, label},
-        {"state_rewards", PSI_FLOAT64, {2, {n_rewards, n_states}}, state},
-        {"choice_rewards", PSI_FLOAT64, {2, {n_rewards, n_choices}}, choice},
-        {"names", PSI_UINT8, {1, {strlen(text)}}, text},
-    };
-    TRY(psi_arrays_save(ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
-done:
-    base_free(ctx, choice);
-    base_free(ctx, state);
-    base_free(ctx, label);
-    free(text);
-    json_decref(names);
     return status;
 }

@@ -6,6 +6,7 @@
 
 void cli_print_certificate(cli_call *cli, const psi_certificate *certificate)
 {
+    if (!certificate) return;
     const double share = certificate->judged > 0
                              ? 100.0 * (double)certificate->violating / (double)certificate->judged
                              : 0.0;
@@ -31,6 +32,7 @@ void cli_print_certificate(cli_call *cli, const psi_certificate *certificate)
 
 json_t *cli_certificate_json(const psi_certificate *certificate)
 {
+    if (!certificate) return json_null();
     json_t *pairs = json_array();
     for (size_t k = 0; k < certificate->n_latent; k++) {
         for (size_t a = 0; a < certificate->n_actions; a++) {

@@ -90,7 +90,7 @@ typedef struct psi_cluster_options {
     double epsilon_sf;     // 0: .75 of the gap, at most .5, at every refinement
     double filter;         // share of the states below which a cluster is spurious
     size_t max_refinements;
-    size_t max_latent_states; // PSI_ELIMIT beyond
+    size_t max_latent_states; // PSI_ELIMIT if the first refinement has more
     size_t hidden;            // units of each of the perceptron's two layers; 0: 512, and 128 where
                               // it only has to tell labels apart
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
@@ -232,20 +232,24 @@ typedef struct psi_run {
     float *confidence;             // (n_observations) in every label; NULL: not with this method
     psi_mdp *model;                // {w_a, M_a}
     psi_approximator approximator; // what was chosen: not auto
-    psi_net *representation;       // tells the latent states apart; NULL for a table
+    psi_net *representation;       // tells the latent states apart; NULL for a table, or it failed
     double accuracy;               // of it on held-out states; NaN without one
-    struct psi_known *known;       // what psi_predictor_new needs; NULL: of an older version
+    struct psi_known *known;       // what psi_predictor_new needs; NULL: of an older version, or
+                                   // it failed
 
     // how sure that is
     psi_verdict verdict;
     bool stopped;     // a budget ended before everything was done: going on may find more
+    char *failure;    // the sentence of a later step that has failed: what was found before it is
+                      // here, without certificate, network or more; NULL: none has
     double margin;    // nats by which the two most similar latent states are apart
     double doubtful;  // share of the observations whose latent state is not clear
     double past;      // share of the transitions about which the past tells more
     size_t growth[3]; // latent states in a quarter, half and all of the data; 0: not asked
     size_t n_doubts;  // the first of what is open …
     psi_doubt *doubts;
-    psi_certificate *certificate; // on held-out episodes, of a model made from the others
+    psi_certificate *certificate; // on held-out episodes, of a model made from the others; NULL:
+                                  // that failed
 
     // how it got there
     double gamma, epsilon_reward, epsilon_sf, gap; // of the last refinement
@@ -449,8 +453,9 @@ PSI_API void psi_run_folder_close(psi_run_folder *folder);
 // reads one that is finished. PSI_EUSAGE, naming the difference, unless a run is resumed with the
 // data, options, seed, number of threads and version that it was started with. data_path is for the
 // record. The folder is closed in any case: after PSI_ECANCELLED, PSI_EIO and PSI_ENOMEM the run
-// can be resumed, after other failures it is gone, unless it was there before. One that a budget
-// has stopped is whole, and can be resumed all the same. *out belongs to the caller.
+// can be resumed; other failures before the first refinement leave nothing, unless it was there
+// before, and later ones a whole run, as psi_cluster does. So does a budget that has ended; its run
+// can be resumed all the same. *out belongs to the caller.
 PSI_API psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
                                     const psi_trajectories *data,
                                     const psi_cluster_options *options, psi_run **out);

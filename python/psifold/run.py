@@ -227,6 +227,11 @@ class Run:
         return bool(self.manifest["result"].get("stopped", False))
 
     @property
+    def failure(self) -> str | None:
+        """Why a later step failed, if one did: what was found before it is here, without it."""
+        return cast("str | None", self.manifest["result"].get("failure"))
+
+    @property
     def margin(self) -> float | None:
         """Nats by which the two most similar latent states are apart."""
         return cast("float | None", self.manifest["result"]["margin"])

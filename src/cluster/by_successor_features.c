@@ -147,7 +147,6 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
 {
     psi_status status = PSI_OK;
     clustering_run *run = user;
-    const psi_cluster_options *options = run->options;
     run_phases_update(&run->state.phases);
     if (number == 1) cluster_share_time(run);
     if (run->folder) {
@@ -155,7 +154,7 @@ static psi_status after_refinement(void *user, const psi_cluster_step *step, siz
         if (trained && number == 1) TRY(run_checkpoint_save_trunk(run->folder, *trained));
         TRY(run_checkpoint_refinement(run->folder, &run->problem, &run->state));
     }
-    if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
+    TRY(cluster_tell(run, step, number, n_observations, labels));
 done:
     return status;
 }
@@ -269,9 +268,9 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
         if (run->state.refinement.n_steps > 0) cluster_share_time(run);
     }
     status = find_latent_states(run);
-    // the time is up: the last refinement that was finished is what there is
-    run->result->stopped = cluster_is_late(run, status) && run->state.refinement.n_steps > 0;
-    if (!run->result->stopped) TRY(status);
+    // the last refinement that was finished is what there is
+    if (run->state.refinement.n_steps > 0) status = cluster_go_without(run, status);
+    TRY(status);
     cluster_set_deadline(run, CLUSTER_NEVER);
     TRY(describe(run));
 done:

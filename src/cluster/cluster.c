@@ -40,6 +40,43 @@ bool cluster_is_late(const clustering_run *run, psi_status status)
     return status == PSI_ECANCELLED && base_time_is_up(run->ctx);
 }
 
+bool cluster_can_spare(const clustering_run *run, psi_status status)
+{
+    switch (status) {
+    case PSI_OK:
+    case PSI_EINTERNAL: return false;
+    case PSI_ECANCELLED: return cluster_is_late(run, status);
+    case PSI_EIO:
+    case PSI_EFORMAT: // of a checkpoint
+    case PSI_ENOMEM: return !run->refused && !run->folder;
+    default: return !run->refused;
+    }
+}
+
+psi_status cluster_go_without(clustering_run *run, psi_status status)
+{
+    psi_run *result = run->result;
+    if (!cluster_can_spare(run, status)) return status;
+    if (cluster_is_late(run, status)) {
+        result->stopped = true;
+        return PSI_OK;
+    }
+    base_warn(run->ctx, "%s; what was found before is kept", psi_error(run->ctx)->message);
+    return result->failure
+               ? PSI_OK
+               : base_copy_text(run->ctx, psi_error(run->ctx)->message, &result->failure);
+}
+
+psi_status cluster_tell(clustering_run *run, const psi_cluster_step *step, size_t number,
+                        size_t n_observations, const int32_t *labels)
+{
+    const psi_cluster_options *options = run->options;
+    if (!options->watch) return PSI_OK;
+    const psi_status status = options->watch(options->user, step, number, n_observations, labels);
+    run->refused = status != PSI_OK;
+    return status;
+}
+
 static psi_status find_representation(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -78,12 +115,10 @@ static psi_status find_representation(clustering_run *run)
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
     status = learn_representation(run->ctx, &run->problem, &run->inputs, from, result->labels,
                                   result->n_latent, &how, &result->representation);
-    if (cluster_is_late(run, status) && result->representation) {
-        result->stopped = true; // as far as it got
-        status = PSI_OK;
-    }
+    status = cluster_go_without(run, status); // as far as it got
     cluster_set_deadline(run, CLUSTER_NEVER);
     TRY(status);
+    if (!result->representation) goto done;
     TRY(learn_representation_judge(run->ctx, &run->problem, &run->inputs, result->representation,
                                    result->labels, result->n_latent, &result->accuracy));
     run_phases_turn_to(&run->state.phases, PHASE_REST);
@@ -98,19 +133,16 @@ static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     psi_run *result = run->result;
-    result->has_heads =
-        run->folder && options->heads && run->approximator.features && !result->stopped;
+    result->has_heads = run->folder && options->heads && run->approximator.features &&
+                        !result->stopped && !result->failure;
     if (!result->has_heads) return PSI_OK;
     run_phases_turn_to(&run->state.phases, PHASE_HEADS);
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
     psi_status status =
         run_stages_save(run->folder, &run->problem, &run->approximator, result->steps,
                         result->n_steps, cluster_seed_of(run, SEED_STAGES, 0));
-    if (cluster_is_late(run, status)) {
-        result->stopped = true;
-        result->has_heads = false;
-        status = PSI_OK;
-    }
+    if (status != PSI_OK) result->has_heads = false;
+    status = cluster_go_without(run, status);
     cluster_set_deadline(run, CLUSTER_NEVER);
     run_phases_turn_to(&run->state.phases, PHASE_REST);
     return status;
@@ -147,6 +179,14 @@ static psi_status tell_phases(clustering_run *run)
     }
 done:
     return status;
+}
+
+// What the latent states of other observations are told by: the network, or else a table.
+static psi_status find_known(clustering_run *run, const psi_trajectories *seen)
+{
+    psi_run *result = run->result;
+    if (!result->representation && result->approximator != PSI_APPROXIMATOR_TABLE) return PSI_OK;
+    return run_known_find(run->ctx, seen, result, &result->known);
 }
 
 // Stopped in good order: the time since the last checkpoint was spent, too.
@@ -233,17 +273,17 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
                       options->budget);
     }
     TRY(status);
-    TRY(verdict_certify(ctx, &run.problem, run.result));
-    TRY(find_representation(&run));
+    TRY(cluster_go_without(&run, verdict_certify(ctx, &run.problem, run.result)));
+    TRY(cluster_go_without(&run, find_representation(&run)));
     TRY(keep_stages(&run));
-    TRY(run_known_find(ctx, &seen, run.result, &run.result->known));
-    TRY(tell_phases(&run));
-    if (run.result->stopped) {
+    TRY(cluster_go_without(&run, find_known(&run, &seen)));
+    TRY(cluster_go_without(&run, tell_phases(&run)));
+    if (run.result->stopped || run.result->failure) {
         const psi_verdict verdict = run.result->verdict; // not certain of what was not finished
         if (verdict == PSI_VERDICT_CERTAIN || verdict == PSI_VERDICT_NOT_ASKED) {
             run.result->verdict = PSI_VERDICT_UNDETERMINED;
         }
-        if (under_way) TRY(keep_time(&run));
+        if (under_way && run.result->stopped) TRY(keep_time(&run));
     }
     run.result->finished = true;
     run.result->seconds = folder ? run_folder_seconds(folder) : base_seconds() - run.began;

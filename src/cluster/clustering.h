@@ -31,6 +31,7 @@ typedef struct clustering_run {
     by_evidence raw_found;
     outcome_rewards outcomes;
     by_evidence found;
+    bool refused;   // whoever watches has ended it
     bool tentative; // refinements are not reported: they may not be those of the answer
     psi_run *result;
     double began; // base_seconds
@@ -99,5 +100,16 @@ void cluster_share_time(clustering_run *run);
 
 // Whether that is why something has stopped.
 bool cluster_is_late(const clustering_run *run, psi_status status);
+
+// A step that fails takes nothing away from what was found before it: whether this failure is such
+// a one. Not what somebody has asked for, nor a defect; nor, in a folder, what may pass: there the
+// run is resumed.
+bool cluster_can_spare(const clustering_run *run, psi_status status);
+// PSI_OK if it is, and the run says what it goes without: stopped, or failure.
+psi_status cluster_go_without(clustering_run *run, psi_status status);
+
+// Tells whoever watches.
+psi_status cluster_tell(clustering_run *run, const psi_cluster_step *step, size_t number,
+                        size_t n_observations, const int32_t *labels);
 
 #endif

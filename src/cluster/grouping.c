@@ -20,13 +20,12 @@ psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size
 {
     psi_status status = PSI_OK;
     clustering_run *run = user;
-    const psi_cluster_options *options = run->options;
     number += run->result->n_steps;
     if (number == 1) cluster_share_time(run);
     if (run->folder) {
         TRY(run_checkpoint_labels(run->folder, number, n_observations, labels));
     }
-    if (options->watch) TRY(options->watch(options->user, step, number, n_observations, labels));
+    TRY(cluster_tell(run, step, number, n_observations, labels));
 done:
     return status;
 }
@@ -83,15 +82,13 @@ by_evidence_options cluster_how_to_refine(clustering_run *run)
                                  .user = run};
 }
 
-// Refinements by these rewards, as far as there is time.
+// Refinements by these rewards, as far as they get.
 static psi_status refine_by(clustering_run *run, const by_evidence_options *how)
 {
-    psi_status status = PSI_OK;
-    TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, how, &run->found));
-    if (!run->tentative) TRY(cluster_add_steps(run));
-    if (run->found.stopped) TRY(base_cancelled(run->ctx)); // nothing is asked of what is not done
-done:
-    return status;
+    const psi_status status =
+        refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, how, &run->found);
+    const psi_status added = run->tentative ? PSI_OK : cluster_add_steps(run);
+    return status != PSI_OK ? status : added;
 }
 
 // Rewards by their values, or by their means.
@@ -111,8 +108,8 @@ psi_status cluster_share_mixed(clustering_run *run, double *share)
     TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &once,
                            &run->found));
     *share = run->found.steps[0].ignored;
-    refine_by_evidence_free(run->ctx, &run->found);
 done:
+    refine_by_evidence_free(run->ctx, &run->found);
     return status;
 }
 
@@ -232,7 +229,9 @@ static psi_status describe(clustering_run *run)
     result->smoothed = found->smoothed;
     result->converged = found->converged;
     result->gamma = run->options->gamma;
-    TRY(cluster_find_gap(run->ctx, result->model, result->gamma, &result->gap));
+    status = cluster_find_gap(run->ctx, result->model, result->gamma, &result->gap);
+    if (status != PSI_OK) result->gap = (double)NAN;
+    TRY(cluster_go_without(run, status));
     result->epsilon_reward = run->options->epsilon_reward > 0.0 ? run->options->epsilon_reward
                              : spacing > 0.0                    ? 0.5 * spacing
                                                                 : 0.5;
@@ -241,6 +240,19 @@ static psi_status describe(clustering_run *run)
     result->matching_condition = psi_matching_condition(result->gamma, result->epsilon_sf);
 done:
     psi_counts_free(run->ctx, counts);
+    return status;
+}
+
+// What pixels have found is the answer after all: told as one refinement, the last of theirs.
+static psi_status adopt_tentative(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    by_evidence *found = &run->found;
+    found->steps[0] = found->steps[found->n_steps - 1];
+    found->n_steps = 1;
+    TRY(cluster_after_grouping(run, found->steps, 1, run->problem.n_rows, found->labels));
+    TRY(cluster_add_steps(run));
+done:
     return status;
 }
 
@@ -260,17 +272,18 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     } else {
         status = cluster_group_looks(run);
     }
-    if (cluster_is_late(run, status) && run->found.labels) {
+    if (status != PSI_OK && run->found.labels) {
+        TRY(cluster_go_without(run, status));
         result->n_latent = run->found.n_latent;
         result->has_terminal = run->problem.has_terminal;
-        verdict_judge_stopped(run->ctx, &run->problem, &run->found, result);
-        status = PSI_OK;
+        verdict_judge_unfinished(run->ctx, &run->problem, &run->found, result);
+        if (result->n_steps == 0) TRY(adopt_tentative(run));
     }
     TRY(status);
     cluster_set_deadline(run, CLUSTER_NEVER);
     if (!table && !run->trunk) {
-        TRY(learn_network_new_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
-                                    &run->trunk));
+        TRY(cluster_go_without(run, learn_network_new_trunk(run->ctx, &run->problem, &run->inputs,
+                                                            &run->network, &run->trunk)));
     }
     result->approximator = table ? PSI_APPROXIMATOR_TABLE : learn_kind_of(run->network.kind);
     TRY(describe(run));

@@ -40,9 +40,11 @@ static psi_status group_prototypes(clustering_run *run, const problem_looks *tre
                                  base_max(run->problem.n_states / PROTOTYPES, SMALLEST),
                                  1.0 / kappa, &run->looks));
     TRY(problem_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
-    TRY(refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how, found));
-    TRY(cluster_add_steps(run));
-    if (found->stopped) TRY(base_cancelled(run->ctx)); // labels of prototypes, as far as they are
+    // labels of prototypes, as far as they get
+    status = refine_by_evidence(run->ctx, &run->problem, &run->looks, &run->outcomes, &how, found);
+    const psi_status added = cluster_add_steps(run);
+    TRY(status);
+    TRY(added);
     run_phases_turn_to(&run->state.phases, PHASE_LABELS);
     const settle_options settling = {.rewards = &run->outcomes,
                                      .max_turns = options->smooth ? MOST_TURNS : 0,
@@ -97,6 +99,8 @@ static psi_status group_pixels(clustering_run *run, bool tentative)
     psi_status status = PSI_OK;
     size_t width = PRINCIPAL;
     double mixed = 0.0;
+    by_evidence features = run->found; // the answer, until there is another one
+    run->found = (by_evidence){0};
     cluster_forget_looks(run);
     run->tentative = tentative;
     TRY(learn_principal_pixels(run->ctx, &run->problem, &run->inputs, &width, &run->vectors));
@@ -109,6 +113,11 @@ static psi_status group_pixels(clustering_run *run, bool tentative)
     }
     TRY(cluster_group_looks(run));
 done:
+    if (!run->found.labels) {
+        run->found = features;
+    } else {
+        refine_by_evidence_free(run->ctx, &features);
+    }
     run->tentative = false;
     return status;
 }
@@ -125,12 +134,15 @@ static psi_status try_pixels(clustering_run *run, bool *certain, double *open)
     if (psi_shape_size(&run->inputs.shape) > LEARN_MOST_PIXELS) return PSI_OK;
     cluster_set_deadline(run, CLUSTER_BEFORE_FEATURES);
     status = group_pixels(run, true);
-    const bool late = cluster_is_late(run, status);
+    const bool spared = cluster_can_spare(run, status);
+    if (spared && !cluster_is_late(run, status)) {
+        base_note(run->ctx, "pixels as they are: %s", psi_error(run->ctx)->message);
+    }
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
-    if (!late) TRY(status);
+    if (!spared) TRY(status);
     status = PSI_OK;
-    *certain = !late && result->verdict == PSI_VERDICT_CERTAIN;
-    if (!late) *open = result->doubtful;
+    *certain = !spared && result->verdict == PSI_VERDICT_CERTAIN;
+    if (!spared) *open = result->doubtful;
     base_free(run->ctx, result->doubts);
     result->doubts = NULL;
     result->n_doubts = 0;
@@ -158,7 +170,8 @@ done:
     return status;
 }
 
-// κ after κ. Where the time is up, run->found is the last that was settled, or as far as it got.
+// κ after κ. Where the time is up, or one fails, run->found is the last that was settled, or as far
+// as it got.
 static psi_status find_consistent(clustering_run *run, const problem_looks *tree)
 {
     psi_status status = PSI_OK;
@@ -168,7 +181,8 @@ static psi_status find_consistent(clustering_run *run, const problem_looks *tree
         run->found = (by_evidence){0};
         cluster_forget_looks(run);
         status = group_prototypes(run, tree, KAPPA[i]);
-        if (cluster_is_late(run, status) && coarser.labels) {
+        // what pixels have found, tentatively, only where there is nothing else
+        if (status != PSI_OK && coarser.labels && (i > 0 || !run->found.labels)) {
             refine_by_evidence_free(run->ctx, &run->found);
             run->found = coarser;
             coarser = (by_evidence){0};

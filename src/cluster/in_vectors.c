@@ -136,7 +136,7 @@ static psi_status try_features(clustering_run *run)
     set_vectors_aside(run, &vectors);
     status = compare_features(run);
     const bool late = cluster_is_late(run, status), learnt = status == PSI_OK;
-    if (!late && (status == PSI_ECANCELLED || status == PSI_EIO || status == PSI_ENOMEM)) goto done;
+    if (!learnt && !cluster_can_spare(run, status)) goto done;
     if (!late && !learnt) base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
     const bool less = learnt && (result->verdict == PSI_VERDICT_CERTAIN ||
                                  open_share(result) <= open_share(&vectors));

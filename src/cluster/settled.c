@@ -132,15 +132,11 @@ psi_status cluster_settle_labels(clustering_run *run, bool *settled)
     status = settle(run, &cells.found);
     if (status == PSI_OK) status = judge(run);
     run_phases_turn_to(&run->state.phases, PHASE_REST);
-    const bool late = cluster_is_late(run, status);
     *settled = status == PSI_OK &&
                (result->verdict == PSI_VERDICT_CERTAIN ||
                 fmax(result->doubtful, result->past) < fmax(cells.doubtful, cells.past));
     if (!*settled) take_back(run, &cells);
-    if (late) { // labels of cells are an answer
-        result->stopped = true;
-        status = PSI_OK;
-    }
+    if (status != PSI_OK) status = cluster_go_without(run, status); // labels of cells are an answer
     answer_free(run->ctx, &cells);
     return status;
 }

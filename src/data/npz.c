@@ -85,6 +85,18 @@ static zip_int64_t locate(npz_archive *self, const char *name)
     return zip_name_locate(self->zip, entry, 0);
 }
 
+// An archive may have two entries of one name, of which every reader takes another.
+static bool is_the_only_one(npz_archive *self, zip_int64_t index)
+{
+    const char *name = zip_get_name(self->zip, (zip_uint64_t)index, 0);
+    const zip_int64_t n = zip_get_num_entries(self->zip, 0);
+    for (zip_int64_t i = 0; name && i < n; i++) {
+        const char *other = i == index ? NULL : zip_get_name(self->zip, (zip_uint64_t)i, 0);
+        if (other && strcmp(name, other) == 0) return false;
+    }
+    return name != NULL;
+}
+
 static bool npz_has(data_archive *archive, const char *name)
 {
     return locate((npz_archive *)archive, name) >= 0;
@@ -294,6 +306,7 @@ static psi_status npz_describe(data_archive *archive, const char *name, data_arr
     if (index < 0) {
         return FAIL(archive->ctx, PSI_EDATA, "%s: %s is missing", archive->path, name);
     }
+    if (!is_the_only_one(self, index)) return fail_on(self, name, "there are two of that name");
     zip_file_t *entry = zip_fopen_index(self->zip, (zip_uint64_t)index, 0);
     if (!entry) return fail_on(self, name, zip_strerror(self->zip));
     status = describe_entry(self, (zip_uint64_t)index, entry, array);

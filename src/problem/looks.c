@@ -120,7 +120,7 @@ static float farthest(const neighbours *found)
     return found->n < LOOKS_NEAREST ? HUGE_VALF : found->distance[LOOKS_NEAREST - 1];
 }
 
-// Among the rows of a node.
+// Among the rows of a node; with labels, among those that have one.
 static void nearest_below(const problem_looks *looks, int32_t v, const int32_t *labels,
                           uint64_t row, neighbours *found)
 {
@@ -143,21 +143,22 @@ static void nearest_below(const problem_looks *looks, int32_t v, const int32_t *
     }
 }
 
-size_t problem_looks_nearest(const problem_looks *looks, const int32_t *labels, uint64_t row,
+size_t problem_looks_nearest(const problem_looks *looks, uint64_t row,
                              uint64_t nearest[LOOKS_NEAREST])
 {
     neighbours found = {.row = nearest};
-    nearest_below(looks, branch_of(looks, row), labels, row, &found);
+    nearest_below(looks, branch_of(looks, row), NULL, row, &found);
     return found.n;
 }
 
 // Below a node: the side of its plane that the row is on first, and the other only if the plane is
 // nearer than the farthest neighbour so far.
-static void search_below(const problem_looks *looks, int32_t v, uint64_t row, neighbours *found)
+static void search_below(const problem_looks *looks, int32_t v, const int32_t *labels, uint64_t row,
+                         neighbours *found)
 {
     const size_t width = looks->width;
     if (looks->left[v] < 0) {
-        nearest_below(looks, v, NULL, row, found);
+        nearest_below(looks, v, labels, row, found);
         return;
     }
     const float *x = looks->vectors + row * width;
@@ -168,17 +169,42 @@ static void search_below(const problem_looks *looks, int32_t v, uint64_t row, ne
         norm += plane[w] * plane[w];
     }
     const bool right = along > 0.0f;
-    search_below(looks, right ? looks->right[v] : looks->left[v], row, found);
+    search_below(looks, right ? looks->right[v] : looks->left[v], labels, row, found);
     if (along * along > norm * farthest(found)) return;
-    search_below(looks, right ? looks->left[v] : looks->right[v], row, found);
+    search_below(looks, right ? looks->left[v] : looks->right[v], labels, row, found);
 }
 
 size_t problem_looks_nearest_of_all(const problem_looks *looks, uint64_t row,
                                     uint64_t nearest[LOOKS_NEAREST])
 {
     neighbours found = {.row = nearest};
-    search_below(looks, 0, row, &found);
+    search_below(looks, 0, NULL, row, &found);
     return found.n;
+}
+
+// Whether a row is far from those that share its cell: planes cut a few off from what they look
+// like, and leave them among others. Further away than two standard deviations of the others, so
+// that two strangers in a cell do not hide each other.
+static bool is_stranger(const problem_looks *looks, uint64_t row)
+{
+    enum { FEWEST = 4, DEVIATIONS = 2 };
+    const size_t width = looks->width;
+    const float *x = looks->vectors + row * width;
+    int32_t v = looks->leaf[row];
+    while (looks->end[v] - looks->begin[v] <= FEWEST && looks->parent[v] >= 0) v = looks->parent[v];
+    const double others = (double)(looks->end[v] - looks->begin[v]) - 1.0;
+    double away = 0.0, scatter = 0.0;
+    for (size_t w = 0; w < width; w++) {
+        double sum = 0.0, square = 0.0;
+        for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
+            const double y = (double)looks->vectors[looks->row[i] * width + w] - (double)x[w];
+            sum += y; // 0 for the row itself
+            square += y * y;
+        }
+        away += sum * sum / (others * others);
+        scatter += (square - sum * sum / others) / others;
+    }
+    return others > 0.0 && away > DEVIATIONS * DEVIATIONS * scatter;
 }
 
 void problem_looks_agree(const problem_looks *looks, const int32_t *labels, int32_t *all)
@@ -199,20 +225,26 @@ size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, con
                           uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS])
 {
     uint64_t nearest[LOOKS_NEAREST];
+    neighbours found = {.row = nearest};
     size_t n = 0;
-    if (all[branch_of(looks, row)] >= 0) {
+    const bool stranger = is_stranger(looks, row);
+    const int32_t branch = branch_of(looks, row);
+    if (!stranger && all[branch] >= 0) {
         label[0] = labels[row];
         share[0] = 1.0f;
         return 1;
     }
-    const size_t voters = problem_looks_nearest(looks, labels, row, nearest);
+    if (stranger) {
+        search_below(looks, 0, labels, row, &found);
+    } else {
+        nearest_below(looks, branch, labels, row, &found);
+    }
     const float own = labels[row] >= 0 ? 0.5f : 0.0f; // the label of its cell has half of the votes
     if (labels[row] >= 0) {
         label[n] = labels[row];
         share[n++] = own;
     }
-    for (size_t i = 0; i < voters;
-         i++) { // those nearest first; labels beyond the last are left out
+    for (size_t i = 0; i < found.n; i++) { // nearest first; labels beyond the last are left out
         size_t k = 0;
         while (k < n && label[k] != labels[nearest[i]]) k++;
         if (k == n && n == LOOKS_LABELS) continue;
@@ -220,7 +252,7 @@ size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, con
             label[n] = labels[nearest[i]];
             share[n++] = 0.0f;
         }
-        share[k] += (1.0f - own) / (float)voters;
+        share[k] += (1.0f - own) / (float)found.n;
     }
     return n;
 }

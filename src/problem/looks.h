@@ -60,17 +60,17 @@ psi_status problem_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem
 void problem_looks_agree(const problem_looks *looks, const int32_t *labels, int32_t *all);
 
 // What the looks of a row say of its label: the votes of its nearest neighbours among the labelled
-// rows on its branch, and of its own cell, which has half of them. At most LOOKS_LABELS labels,
-// with the share of the votes of each; returns how many. A row amid others of its own label has
-// that one only (all, by problem_looks_agree).
+// rows on its branch, or anywhere if it is a stranger there, and of its own cell, which has half of
+// them. At most LOOKS_LABELS labels, with the share of the votes of each; returns how many. A row
+// amid others of its own label has that one only (all, by problem_looks_agree).
 enum { LOOKS_LABELS = 4 };
 size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, const int32_t *all,
                           uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);
 
 // The rows that look most like a row, on its branch: up to LOOKS_NEAREST, nearest first.
 enum { LOOKS_NEAREST = 9 };
-size_t problem_looks_nearest(const problem_looks *looks, const int32_t *labels, uint64_t row,
-                             uint64_t nearest[LOOKS_NEAREST]); // labels: none that is −1; or NULL
+size_t problem_looks_nearest(const problem_looks *looks, uint64_t row,
+                             uint64_t nearest[LOOKS_NEAREST]);
 // Among all rows, on whichever branch. O(n_states · width).
 size_t problem_looks_nearest_of_all(const problem_looks *looks, uint64_t row,
                                     uint64_t nearest[LOOKS_NEAREST]);

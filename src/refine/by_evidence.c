@@ -358,11 +358,6 @@ psi_status refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
     begin_with(&run);
     memcpy(run.known, out->labels, n * sizeof *run.known);
     status = looks->forest.looks ? refine_to_the_fewest(&run) : refine_with_caution(&run);
-    if (status == PSI_ECANCELLED && base_time_is_up(ctx) && out->n_steps > 0) {
-        out->stopped = true; // labels are those of the last refinement that was finished
-        out->converged = false;
-        status = PSI_OK;
-    }
 done:
     base_free(ctx, run.seen);
     base_free(ctx, run.number);
@@ -370,7 +365,8 @@ done:
     base_free(ctx, run.outcome);
     base_free(ctx, run.node);
     base_free(ctx, run.known);
-    if (status != PSI_OK) refine_by_evidence_free(ctx, out);
+    if (status != PSI_OK) out->converged = false;
+    if (status != PSI_OK && out->n_steps == 0) refine_by_evidence_free(ctx, out);
     return status;
 }
 

@@ -31,7 +31,6 @@ typedef struct by_evidence {
     float *confidence; // (n_rows) in its label
     size_t n_latent;
     bool converged; // the last two refinements are equal
-    bool stopped;   // the time was up before
     size_t n_steps;
     psi_cluster_step *steps; // (n_steps)
     psi_grouping *grouping;  // of the last one
@@ -41,6 +40,8 @@ typedef struct by_evidence {
     int32_t unclear_pair[2]; // … as these two were not
 } by_evidence;
 
+// On failure out is what the last refinement that was finished has left; labels are NULL if none
+// was.
 psi_status refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
                               const problem_looks *looks, const outcome_rewards *rewards,
                               const by_evidence_options *options, by_evidence *out);

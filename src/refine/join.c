@@ -18,7 +18,6 @@ psi_status refine_join(psi_ctx *ctx, const cluster_problem *problem, size_t max_
     TRY(problem_looks_of_labels(ctx, problem, labels, *n_latent - first, first, &table));
     TRY(problem_outcome_rewards(ctx, problem, &table, &rewards));
     TRY(refine_by_evidence(ctx, problem, &table, &rewards, &how, &found));
-    if (found.stopped) TRY(base_cancelled(ctx)); // what is not refined yet is not one
     *joined = *n_latent - found.n_latent;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];

@@ -160,8 +160,17 @@ done:
 
 psi_status run_folder_check_finished(psi_ctx *ctx, const char *folder)
 {
-    if (run_folder_has(folder, "manifest.json") || !run_folder_has(folder, "checkpoint/start.json"))
-        return PSI_OK;
+    if (run_folder_has(folder, "manifest.json") || !base_is_there(folder)) return PSI_OK;
+    if (run_folder_has(folder, "data/main_data.hdf5")) {
+        return FAIL(ctx, PSI_EFORMAT,
+                    "%s is a data set as Minari writes them, and no run: psifold cluster makes a "
+                    "run of it",
+                    folder);
+    }
+    if (!run_folder_has(folder, "checkpoint/start.json")) {
+        return FAIL(ctx, PSI_EFORMAT,
+                    "%s is no run, as psifold cluster leaves one: it has no manifest.json", folder);
+    }
     return FAIL(ctx, PSI_EMISSING,
                 "%s is a run that was interrupted, or is still under way: 'psifold cluster FILE -o "
                 "%s --resume' finishes it",

@@ -55,10 +55,11 @@ static json_t *result_out(const psi_run *run)
     char sentence[256];
     psi_verdict_sentence(run, sentence, sizeof sentence);
     return json_pack(
-        "{s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:o, s:o, s:o, s:o, "
+        "{s:b, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:s, s:b, s:b, s:o, s:o, s:o, "
+        "s:o, "
         "s:o, s:o, s:o, s:[I, I, I]}",
-        "stopped", run->stopped, "verdict", psi_verdict_name(run->verdict), "verdict_sentence",
-        sentence, "margin", base_json_real(run->margin), "doubtful_fraction",
+        "stopped", run->stopped, "failure", run->failure, "verdict", psi_verdict_name(run->verdict),
+        "verdict_sentence", sentence, "margin", base_json_real(run->margin), "doubtful_fraction",
         base_json_real(run->doubtful), "past_fraction", base_json_real(run->past), "advice",
         advice_out(run), "doubts", doubts_out(run), "latent_states", (json_int_t)run->n_latent,
         "has_terminal", run->has_terminal, "approximator", psi_approximator_name(run->approximator),
@@ -73,6 +74,7 @@ static json_t *result_out(const psi_run *run)
 
 static json_t *certificate_out(const psi_certificate *certificate)
 {
+    if (!certificate) return json_null();
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:I}", "epsilon_reward",
         base_json_real(certificate->epsilon_reward), "epsilon_sf",
@@ -310,6 +312,8 @@ static psi_status result_in(psi_ctx *ctx, const char *path, const json_t *found,
     run->approximator = (psi_approximator)approximator;
     run->has_terminal = flag_in(found, "has_terminal");
     run->stopped = flag_in(found, "stopped");
+    const char *failure = json_string_value(json_object_get(found, "failure"));
+    if (failure) TRY(base_copy_text(ctx, failure, &run->failure));
     run->margin = real_in(found, "margin");
     run->doubtful = real_in(found, "doubtful_fraction");
     run->past = real_in(found, "past_fraction");

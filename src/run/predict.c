@@ -38,6 +38,9 @@ psi_status psi_predictor_new(psi_ctx *ctx, const psi_run *run, psi_predictor **o
         TRY(psi_work_new(ctx, made->net,
                          &(psi_work_options){.max_batch = BATCH, .predict_only = true},
                          &made->work));
+    } else if (!made->known && run->failure) {
+        TRY(FAIL(ctx, PSI_EMISSING, "%s has nothing that tells latent states: %s",
+                 run->folder ? run->folder : "the run", run->failure));
     } else if (!made->known) {
         TRY(FAIL(ctx, PSI_EMISSING,
                  "%s used a table and does not say of which observations: cluster the data again",

@@ -200,6 +200,7 @@ static psi_status load_network(psi_ctx *ctx, psi_run *run)
     char *path = NULL;
     if (run->approximator == PSI_APPROXIMATOR_TABLE) return PSI_OK;
     TRY(base_join(ctx, run->folder, "representation.safetensors", &path));
+    if (run->failure && !base_is_there(path)) goto done; // it goes without one
     TRY(psi_net_load(ctx, path, &run->representation));
     if (psi_net_n_outputs(run->representation) != run->n_latent) {
         TRY(FAIL(ctx, PSI_EDATA, "%s tells %zu latent states apart, not %zu", path,

@@ -9,6 +9,7 @@ void psi_run_free(psi_ctx *ctx, psi_run *run)
     base_free(ctx, run->folder);
     base_free(ctx, run->data_path);
     base_free(ctx, run->observation_key);
+    base_free(ctx, run->failure);
     base_free(ctx, run->labels);
     base_free(ctx, run->confidence);
     base_free(ctx, run->doubts);

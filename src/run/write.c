@@ -112,6 +112,7 @@ done:
 // visits, reward_error, sf_error and what chance explains of them, each (K, A)
 static psi_status save_certificate(writing *to, const psi_certificate *certificate)
 {
+    if (!certificate) return PSI_OK;
     const psi_shape shape = {2, {certificate->n_latent, certificate->n_actions}};
     const psi_array arrays[] = {{"visits", PSI_INT64, shape, certificate->visits},
                                 {"reward_error", PSI_FLOAT64, shape, certificate->reward_error},
@@ -125,10 +126,10 @@ static psi_status save_networks(writing *to, const psi_run *run)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
+    if (run->has_trunk) TRY(add_name(to, "trunk.safetensors"));
     if (!run->representation) return PSI_OK;
     TRY(path_for(to, "representation.safetensors", &path));
     TRY(psi_net_save(to->ctx, run->representation, path));
-    if (run->has_trunk) TRY(add_name(to, "trunk.safetensors"));
 done:
     base_free(to->ctx, path);
     return status;
@@ -138,6 +139,7 @@ static psi_status save_seen(writing *to, const psi_run *run)
 {
     psi_status status = PSI_OK;
     char *path = NULL;
+    if (!run->known) return PSI_OK;
     TRY(path_for(to, "seen.npz", &path));
     TRY(run_known_save(to->ctx, run->known, run->n_latent, path));
 done:

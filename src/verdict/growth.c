@@ -91,7 +91,6 @@ static psi_status count_latent(psi_ctx *ctx, const part *of, size_t width, bool 
     TRY(means ? problem_mean_rewards(ctx, &problem, &looks, &rewards)
               : problem_outcome_rewards(ctx, &problem, &looks, &rewards));
     TRY(refine_by_evidence(ctx, &problem, &looks, &rewards, how, &found));
-    if (found.stopped) TRY(base_cancelled(ctx)); // a number that is not the last says nothing
     *n_latent = found.n_latent;
 done:
     refine_by_evidence_free(ctx, &found);

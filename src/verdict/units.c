@@ -110,7 +110,7 @@ static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
         uint64_t nearest[LOOKS_NEAREST];
         if (labels[row] < 0 || (v >= 0 && looks->end[v] - looks->begin[v] > LARGE)) continue;
         if (i % 4096 == 0) TRY(base_cancelled(run->ctx));
-        const size_t n = problem_looks_nearest(looks, NULL, row, nearest);
+        const size_t n = problem_looks_nearest(looks, row, nearest);
         for (size_t j = 0; j < n; j++) {
             if (labels[nearest[j]] == labels[row])
                 base_unite(to, (int32_t)row, (int32_t)nearest[j]);

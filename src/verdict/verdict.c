@@ -204,13 +204,12 @@ done:
     return status;
 }
 
-void verdict_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
-                           psi_run *result)
+void verdict_judge_unfinished(psi_ctx *ctx, const cluster_problem *problem,
+                              const by_evidence *found, psi_run *result)
 {
     base_free(ctx, result->doubts);
     result->doubts = NULL;
     result->n_doubts = 0;
-    result->stopped = true;
     result->verdict = PSI_VERDICT_UNDETERMINED;
     result->margin = found->grouping->weakest;
     result->doubtful = share_unclear(problem, found->labels, found->confidence);

@@ -8,10 +8,11 @@
 psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const problem_looks *looks,
                          const outcome_rewards *rewards, const by_evidence *found, psi_run *result);
 
-// The same where the time was up before everything was asked: undetermined, with the margin of the
-// last refinement and the share of the observations that it was not sure of.
-void verdict_judge_stopped(psi_ctx *ctx, const cluster_problem *problem, const by_evidence *found,
-                           psi_run *result);
+// The same where not everything was asked, since the time was up or a step has failed:
+// undetermined, with the margin of the last refinement and the share of the observations that it
+// was not sure of.
+void verdict_judge_unfinished(psi_ctx *ctx, const cluster_problem *problem,
+                              const by_evidence *found, psi_run *result);
 
 // Where latent states keep growing with the data (growth.h): no small answer, and what to do about
 // that instead of what to collect.

@@ -26,6 +26,10 @@ const char *psi_doubt_name(psi_doubt_kind kind)
 
 void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
 {
+    if (c->failure && c->verdict == PSI_VERDICT_UNDETERMINED) {
+        snprintf(text, size, "undetermined: not everything was asked and learnt: %s", c->failure);
+        return;
+    }
     if (c->stopped && c->verdict == PSI_VERDICT_UNDETERMINED) {
         snprintf(text, size, "undetermined: the budget ended before %s; --resume goes on",
                  c->converged ? "everything was asked and learnt"

@@ -8,6 +8,8 @@ import struct
 import subprocess
 import tempfile
 import unittest
+import warnings
+import zipfile
 
 PSIFOLD = os.environ["PSIFOLD"]
 HEAD = "@type: MDP\n@parameters\n\n@reward_models\ngain\n@nr_states\n{}\n@model\n"
@@ -125,6 +127,49 @@ class Models(unittest.TestCase):
         self.refuse(2, "no label 'nowhere'", "quotient", self.write(good), "--labels", "nowhere")
         self.refuse(2, "no reward 'loss'", "quotient", self.write(good), "--rewards", "loss")
         self.refuse(4, "none.drn", "quotient", self.path / "none.drn")
+
+    def test_two_of_one_name(self):
+        """Labels, rewards and arrays of an .npz: nobody could say which is meant."""
+        good, bad = self.path / "good.npz", self.path / "bad.npz"
+        self.succeed("quotient", self.write(two_copies()), "-o", good)
+        with zipfile.ZipFile(good) as archive:
+            arrays = {name: archive.read(name) for name in archive.namelist()}
+        text = arrays["names.npy"][128:]
+        names = json.loads(text)
+
+        def pack(more=(), **changed):
+            words = json.dumps({**names, **changed}).encode()
+            header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(words)},), }}"
+            header = (header + " " * (117 - len(header)) + "\n").encode()
+            with zipfile.ZipFile(bad, "w") as archive:
+                for name, bytes_ in [*arrays.items(), *more]:
+                    archive.writestr(name, bytes_ if name != "names.npy" else
+                                     arrays[name][:10] + header + words)
+
+        pack()
+        self.succeed("quotient", bad)
+        label, reward = names["labels"][0], names["rewards"][0]
+        for command in ("quotient", "plan"):
+            pack(labels=[label, label])
+            self.refuse(5, f"two labels are called '{label}'", command, bad)
+            pack(rewards=[reward, reward])
+            self.refuse(5, f"two rewards are called '{reward}'", command, bad)
+            pack(rewards=[3])
+            self.refuse(5, "a reward has no name", command, bad)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # zipfile's own, about this
+                pack(more=[("next.npy", arrays["next.npy"])])
+            self.refuse(5, "next.npy: there are two of that name", command, bad)
+
+    def test_a_folder_that_is_no_run(self):
+        data = self.path / "set"
+        run("generate", "column-world", "--episodes", 3, "-o", data)
+        other = self.path / "other"
+        other.mkdir()
+        for command in ("quotient", "plan"):
+            self.refuse(5, "is a data set as Minari writes them, and no run: psifold cluster", command, data)
+            self.refuse(5, "is no run, as psifold cluster leaves one", command, other)
+            self.refuse(4, "none", command, self.path / "none")
 
     def test_an_npz_that_is_no_model(self):
         data = self.path / "data.npz"

@@ -22,9 +22,17 @@ static void touch(psi_ctx *ctx, const psi_trajectories *data)
     if (psi_trajectories_summary(ctx, data, &summary) == PSI_OK) psi_summary_free(ctx, summary);
 }
 
-// also may look at the file in another way; or NULL.
+// FNV-1a: the same number for the same input.
+static uint32_t fuzz_choice(const uint8_t *bytes, size_t size)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 16777619u;
+    return hash;
+}
+
+// also may look at the file in another way, of which the input chooses one; or NULL.
 static void fuzz_data_set(const uint8_t *bytes, size_t size,
-                          void (*also)(psi_ctx *ctx, const char *path))
+                          void (*also)(psi_ctx *ctx, const char *path, uint32_t choice))
 {
     psi_ctx *ctx;
     char path[64];
@@ -45,7 +53,7 @@ static void fuzz_data_set(const uint8_t *bytes, size_t size,
             abort();
         }
     }
-    if (also) also(ctx, path);
+    if (also) also(ctx, path, fuzz_choice(bytes, size));
     psi_ctx_free(ctx);
     unlink(path);
 }

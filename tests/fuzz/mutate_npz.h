@@ -49,13 +49,15 @@ static size_t mutate_pack(const mutate_entry *entries, size_t n, uint8_t *out, s
     if (!source) return 0;
     zip_source_keep(source);
     zip_t *zip = zip_open_from_source(source, ZIP_TRUNCATE, NULL);
+    // one archive in eight has packed arrays: zlib clears 256 KiB for each before it packs a byte
+    const unsigned deflated = seed / 1280 % 8 == 0 ? seed : 0;
     for (size_t i = 0; zip && i < n; i++) {
         zip_source_t *from = zip_source_buffer(zip, entries[i].bytes, entries[i].size, 0);
         const zip_int64_t at = zip_file_add(zip, entries[i].name, from, ZIP_FL_OVERWRITE);
         if (at < 0) zip_source_free(from);
         if (at >= 0) {
             (void)zip_set_file_compression(zip, (zip_uint64_t)at,
-                                           (seed >> i) & 1 ? ZIP_CM_STORE : ZIP_CM_DEFLATE, 1);
+                                           (deflated >> i) & 1 ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 1);
         }
     }
     if (zip && zip_close(zip) == 0 && zip_source_open(source) == 0) {

@@ -3,7 +3,9 @@
 // is killed there instead, with FAIL_WRITE_STOP it is stopped (SIGSTOP) until somebody lets it go
 // on; removing, making folders, linking and locking count as well then. FAIL_WRITE_COUNT names a
 // file into which the number of calls is written at the end. FAIL_WRITE_PLAIN is a file system that
-// knows no renameat2 with flags; with the value "links" it knows no links either.
+// knows no renameat2 with flags; with the value "links" it knows no links either. The
+// FAIL_MEMORY_ATth block that realloc is asked for, which is how psifold asks, is refused;
+// FAIL_MEMORY_COUNT is the file for their number.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,7 @@
 
 #define SEEN __attribute__((visibility("default")))
 
-static atomic_long calls;
+static atomic_long calls, blocks;
 
 static bool refuse(void)
 {
@@ -47,6 +49,18 @@ static void pass(void)
 static void find(const char *name, void *function)
 {
     *(void **)function = dlsym(RTLD_NEXT, name);
+}
+
+SEEN void *realloc(void *block, size_t size)
+{
+    void *(*real)(void *, size_t);
+    const char *at = getenv("FAIL_MEMORY_AT");
+    find("realloc", &real);
+    if (!block && atomic_fetch_add(&blocks, 1) + 1 == (at ? atol(at) : 0)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return real(block, size);
 }
 
 SEEN ssize_t write(int fd, const void *bytes, size_t size)
@@ -159,15 +173,20 @@ SEEN int mkdir(const char *path, mode_t mode)
     return real(path, mode);
 }
 
-__attribute__((destructor)) static void tell(void)
+static void tell_one(const char *path, long number)
 {
-    const char *path = getenv("FAIL_WRITE_COUNT");
     ssize_t (*real)(int, const void *, size_t);
     find("write", &real);
     if (!path) return;
     char text[32];
-    const int length = snprintf(text, sizeof text, "%ld\n", atomic_load(&calls));
+    const int length = snprintf(text, sizeof text, "%ld\n", number);
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd >= 0 && real(fd, text, (size_t)length) < 0) errno = EIO;
     if (fd >= 0) close(fd);
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+    tell_one(getenv("FAIL_WRITE_COUNT"), atomic_load(&calls));
+    tell_one(getenv("FAIL_MEMORY_COUNT"), atomic_load(&blocks));
 }

@@ -6,7 +6,6 @@
 
 A square on a ground of 20 by 20 pixels shows the cell; four actions move it, the last cell pays 1 and is
 the end. Every other cell is a latent state of its own: actions have names, so no two are alike."""
-import json
 import sys
 
 import numpy as np
@@ -50,7 +49,7 @@ def step(cell, action, side):
     return row * side + column
 
 
-def drawn(number):
+def instance(number):
     """Facts and arrays of one instance."""
     rng = np.random.default_rng([number, 0x696D])
     family = FAMILIES[number % len(FAMILIES)]
@@ -81,14 +80,5 @@ def drawn(number):
     return facts, data
 
 
-def make(folder, first, last):
-    folder.mkdir(parents=True, exist_ok=True)
-    for number in range(first, last):
-        facts, data = drawn(number)
-        path = folder / f"{number:04d}-{facts['family']}"
-        np.savez(path.with_suffix(".npz"), **data)
-        path.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    sys.exit(command_line(__doc__, FAMILIES, make))
+    sys.exit(command_line(__doc__, FAMILIES, instance))

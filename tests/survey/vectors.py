@@ -92,19 +92,24 @@ def about(plan, block, truth, walks, n_actions):
     return facts
 
 
-def make(folder, first, last):
+def instance(number):
+    """Facts and arrays of one instance."""
+    name, plan, walks, truth, facts, rng = drawn(number)
+    observations = plan.look(rng, walks.states, walks.lengths).astype(np.float32)
+    facts = {"number": number, "family": name, "dimensions": observations.shape[1], **facts,
+             "parameters": plan.parameters}
+    return facts, {"observations": observations, "actions": walks.actions.astype(np.int32),
+                   "rewards": walks.rewards, "episode_lengths": walks.lengths,
+                   "terminated": walks.terminated, "truncated": ~walks.terminated,
+                   "n_actions": np.int64(facts["actions"]), "latent_states": truth}
+
+
+def make(folder, first, last, instance):
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(first, last):
-        name, plan, walks, truth, facts, rng = drawn(number)
-        observations = plan.look(rng, walks.states, walks.lengths).astype(np.float32)
-        path = folder / f"{number:04d}-{name}"
-        np.savez(path.with_suffix(".npz"), observations=observations,
-                 actions=walks.actions.astype(np.int32), rewards=walks.rewards,
-                 episode_lengths=walks.lengths, terminated=walks.terminated,
-                 truncated=~walks.terminated, n_actions=np.int64(facts["actions"]),
-                 latent_states=truth)
-        facts = {"number": number, "family": name, "dimensions": observations.shape[1], **facts,
-                 "parameters": plan.parameters}
+        facts, data = instance(number)
+        path = folder / f"{number:04d}-{facts['family']}"
+        np.savez(path.with_suffix(".npz"), **data)
         path.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
         print(f"{path.name}: {facts['latent_states']} latent states, {facts['transitions']} "
               f"transitions, weakest pair {whole(facts['weakest_pair_nats'])} nats", flush=True)
@@ -260,7 +265,7 @@ def add_runner(commands, families):
     runner.add_argument("--jobs", type=int, default=1, help="so many at a time, on one thread each [1]")
 
 
-def command_line(doc, families, make):
+def command_line(doc, families, instance):
     """make and run, for any survey whose instances are judged alike."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -271,10 +276,10 @@ def command_line(doc, families, make):
     add_runner(commands, families)
     chosen = parser.parse_args()
     if chosen.command == "make":
-        make(chosen.folder, chosen.first, chosen.last)
+        make(chosen.folder, chosen.first, chosen.last, instance)
         return 0
     return int(run(chosen))
 
 
 if __name__ == "__main__":
-    sys.exit(command_line(__doc__, FAMILIES, make))
+    sys.exit(command_line(__doc__, FAMILIES, instance))

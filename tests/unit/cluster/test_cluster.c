@@ -217,7 +217,8 @@ static psi_status cluster_a_table(psi_ctx *ctx, void *argument)
 {
     const psi_cluster_options options = psi_cluster_defaults();
     psi_run *found;
-    const psi_status status = psi_cluster(ctx, argument, &options, &found);
+    psi_status status = psi_cluster(ctx, argument, &options, &found);
+    if (found && found->failure) status = PSI_ENOMEM; // the answer goes without what it was for
     psi_run_free(ctx, found);
     return status;
 }

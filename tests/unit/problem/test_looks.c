@@ -1,5 +1,5 @@
 // The tree of looks: every observation is in one cell, also where the tree has grown from some of
-// them only, and cells are small where groups meet.
+// them only, cells are small where groups meet, and rows are voted for by their like.
 #include "support/support.h"
 
 #include "base/random.h"
@@ -120,11 +120,53 @@ static void cells_are_small_where_groups_meet(void **state)
     psi_ctx_free(ctx);
 }
 
+// Clumps of thirty on a grid, of which planes cut off a few. Whatever label such a row was given
+// with those on its branch, its like vote for theirs.
+static void a_row_is_voted_for_by_its_like(void **state)
+{
+    (void)state;
+    enum { SIDE = 7, CLUMP = 30, N = SIDE * SIDE * CLUMP };
+    psi_ctx *ctx = test_ctx(1);
+    square s = square_new(N);
+    int32_t labels[N], *all, label[LOOKS_LABELS];
+    float share[LOOKS_LABELS];
+    uint64_t nearest[LOOKS_NEAREST];
+    size_t cut_off = 0;
+    problem_looks looks;
+    for (size_t i = 0; i < N; i++) {
+        labels[i] = (int32_t)(i % (SIDE * SIDE));
+        s.vectors[2 * i] = 0.2f * s.vectors[2 * i] + (float)(labels[i] % SIDE);
+        s.vectors[2 * i + 1] = 0.2f * s.vectors[2 * i + 1] + (float)(labels[i] / SIDE);
+    }
+    assert_ok(ctx, problem_looks_tree(ctx, &s.problem, WIDTH, s.vectors, &looks));
+    all = malloc(looks.forest.n_nodes * sizeof *all);
+    for (size_t i = 0; i < N; i++) {
+        const int32_t right = labels[i];
+        assert_int_equal(problem_looks_nearest(&looks, i, nearest), LOOKS_NEAREST);
+        if (labels[nearest[0]] == right) continue;
+        cut_off++;
+        labels[i] = labels[nearest[0]];
+        problem_looks_agree(&looks, labels, all);
+        assert_int_equal(problem_looks_vote(&looks, labels, all, i, label, share), 2);
+        assert_int_equal(label[0], labels[i]);
+        assert_int_equal(label[1], right);
+        assert_float_equal(share[0], 0.5, 1e-6);
+        assert_float_equal(share[1], 0.5, 1e-6);
+        labels[i] = right;
+    }
+    assert_true(cut_off > 0);
+    free(all);
+    problem_looks_free(ctx, &looks);
+    square_free(&s);
+    psi_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_observation_is_in_one_cell),
         cmocka_unit_test(cells_are_small_where_groups_meet),
+        cmocka_unit_test(a_row_is_voted_for_by_its_like),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,7 +236,8 @@ static void a_run_folder_goes_out_and_in(void **state)
     assert_ok(ctx, psi_arrays_save(ctx, test_path(folder, "run/clusters.npy"), &array, 1));
     assert_status(ctx, psi_run_load(ctx, path, &read), PSI_EFORMAT);
     test_assert_error_says(ctx, "clusters.npy");
-    assert_status(ctx, psi_run_load(ctx, folder, &read), PSI_EIO);
+    assert_status(ctx, psi_run_load(ctx, folder, &read), PSI_EFORMAT);
+    test_assert_error_says(ctx, "is no run");
     psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     test_folder_free(folder);
