@@ -27,7 +27,8 @@ SIZE = {"bit-lock": "--states", "rich-lock": "--horizon"}
 
 
 def generate(psifold, path, *options):
-    subprocess.run([psifold, "generate", *map(str, options), "-o", path, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    command = [psifold, "generate", *map(str, options), "-o", path, "--quiet"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with np.load(path) as data:
         return dict(data)
 
@@ -71,11 +72,12 @@ def lock(arguments):
         failed |= bool(wrong and row.get("sure"))
         words = [instance, len(data["actions"]), true, row.get("found", ""), row.get("misplaced", ""), row["verdict"]]
         words += [f"{row['cpu']:.0f}", f"{row.get('mebibytes', 0):.0f}"]
-        print("| " + " | ".join(map(str, words)) + " |" + (" WRONG AND CERTAIN" if wrong and row.get("sure") else ""), flush=True)
+        words += ["WRONG AND CERTAIN"] if wrong and row.get("sure") else []
+        print("| " + " | ".join(map(str, words)) + " |", flush=True)
     return failed
 
 
-# Tables small enough for a learner of automata: task, options, and the size that its exact partition has.
+# Tables small enough for a learner of automata.
 TABLES = [
     ("column-world", ["--episodes", 300]),
     ("combination-lock", ["--episodes", 300, "--digits", "none", "--dials", 2, "--digits-per-dial", 4, "--broken", 2]),
@@ -104,7 +106,8 @@ def alergia(arguments):
     """IoAlergia of rewards alone, and of what is seen as well, beside psifold on the same tables."""
     from aalpy.learning_algs import run_Alergia
 
-    print("| task | transitions | true | psifold, CPU s | of rewards, CPU s | of what is seen, CPU s |\n" + "|---" * 6 + "|")
+    print("| task | transitions | true | psifold, CPU s | of rewards, CPU s | of what is seen, CPU s |")
+    print("|---" * 6 + "|")
     with tempfile.TemporaryDirectory(prefix="psifold-yardstick-") as scratch:
         for task, options in TABLES:
             path = Path(scratch) / f"{task}.npz"
