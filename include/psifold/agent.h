@@ -25,7 +25,8 @@ typedef struct psi_collect_result {
 // name and task_options are left NULL for the caller to fill in.
 PSI_API psi_episode_spec psi_collect_spec(const psi_task *task);
 
-// Episodes of uniformly random actions, as in the paper. They are generated on all threads of the
+// Episodes of uniformly random actions, as in the paper, but for locks that these would never open
+// (psi_env_behaviour). They are generated on all threads of the
 // context while earlier ones are delivered, and reach deliver in order and on the caller's thread;
 // the same seed gives the same bytes on any number of threads. An error of deliver ends it and is
 // returned. result may be NULL; it tells what was delivered also on failure.

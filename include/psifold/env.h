@@ -1,4 +1,5 @@
-// psifold/env.h: the tasks of the paper as environments, and what is exactly true about them.
+// psifold/env.h: the tasks of the paper and two of others as environments, and what is exactly true
+// about them.
 //
 // A task is a plain description. psi_env_new makes a batch of environments of it that step over the
 // caller's buffers; psi_task_model writes down its transitions and rewards exactly.
@@ -18,7 +19,11 @@ extern "C" {
     X(POINT_COLUMN_WORLD, "point-column-world",                                                    \
       "the same grid seen as a random point (x, y) inside the cell")                               \
     X(COMBINATION_LOCK, "combination-lock",                                                        \
-      "dials with digits to turn to a rewarding combination, seen as images of the digits")
+      "dials with digits to turn to a rewarding combination, seen as images of the digits")        \
+    X(BIT_LOCK, "bit-lock",                                                                        \
+      "a ring of states with one right action each, seen as a bit among hundreds that flip")       \
+    X(RICH_LOCK, "rich-lock",                                                                      \
+      "two good states and a dead one at every step, seen as rotated noise around them")
 
 typedef enum psi_task_kind {
 #define X(name, text, what) PSI_##name,
@@ -56,7 +61,9 @@ enum {
     PSI_MAX_DIGITS = 16, // on one dial: 0 … 9, A … F
     PSI_ANY = -1,        // a wildcard in the rewarding combination; any start column
     PSI_NO_DIAL = -1,
-    PSI_DIGIT_SIDE = 28, // pixels
+    PSI_DIGIT_SIDE = 28,  // pixels
+    PSI_MAX_BITS = 512,   // of the bit lock
+    PSI_MAX_LEVELS = 508, // latent states of the bit lock, steps of the rich lock
     PSI_TASK_JSON_SIZE = 4096
 };
 
@@ -82,6 +89,12 @@ typedef struct psi_task {
     psi_digits digits;
     uint32_t images_per_digit; // how many images of each digit are drawn
 
+    int levels;          // states of the bit lock, steps of an episode of the rich lock
+    int bits;            // of an observation of the bit lock
+    uint32_t instance;   // which lock: right actions, places of bits, how often they flip
+    double random_share; // share of random actions in data of these locks; the others are right
+    bool occupancy;      // … of the rich lock: right until a random step, random from there on
+
     uint32_t given; // which options psi_task_set has seen
     int goal_length, start_length;
 } psi_task;
@@ -106,7 +119,7 @@ PSI_API const char *psi_task_name(psi_task_kind kind);
 PSI_API const char *psi_task_what(psi_task_kind kind);
 PSI_API const psi_task_preset *psi_task_presets(size_t *n);
 PSI_API const psi_task_option *psi_task_options(size_t *n);
-enum { PSI_TASK_KINDS = 3 };
+enum { PSI_TASK_KINDS = 5 };
 
 // The task of this name; preset NULL is the default one. PSI_EUSAGE names those there are.
 PSI_API psi_status psi_task_defaults(psi_ctx *ctx, const char *name, const char *preset,
@@ -175,16 +188,22 @@ PSI_API void psi_env_begin_one(psi_env *env, size_t i, uint64_t episode, void *o
 PSI_API void psi_env_step_one(psi_env *env, size_t i, int32_t action, void *observation,
                               double *reward, bool *terminated, bool *truncated);
 
+// How data are collected: the probability that environment i takes a uniformly random action next,
+// and the action that it takes otherwise. Random actions would never open a lock of many levels;
+// where they do, as in the tasks of the paper, this is 1.
+PSI_API double psi_env_behaviour(const psi_env *env, size_t i, int32_t *right);
+
 // The truth about environment i, for evaluation only. Ground states are numbered as in the model.
-// Latent state 0 is the terminal one; the others are 1 + column, or 1 + the digits on the dials
-// that matter read as one number. Combinations that no reward sequence can tell apart share a
-// latent state.
+// Latent state 0 is the terminal one; the others are 1 + column, 1 + the digits on the dials that
+// matter read as one number, or 1 + the state of the bit lock; those of the rich lock are counted
+// step by step. What no reward sequence can tell apart shares a latent state.
 PSI_API uint64_t psi_env_ground_state(const psi_env *env, size_t i);
 PSI_API int32_t psi_env_latent_state(const psi_env *env, size_t i);
 
 // The exact task: row s·A + a lists where action a leads from ground state s. Terminal states have
 // empty rows. The cell is the ground state of the column worlds; the combination, read as one
-// number with the left dial first, that of the lock.
+// number with the left dial first, that of the lock; 3 · step + (0, 1: good, 2: dead) that of the
+// rich lock. The bits that flip by themselves are no part of a ground state.
 typedef struct psi_task_exact {
     size_t n_states, n_actions;
     size_t *offsets;        // (S·A + 1)

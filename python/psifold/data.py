@@ -301,7 +301,7 @@ def generate(
     progress: Watcher = None,
     **options: Any,
 ) -> Trajectories:
-    """Trajectories of a built-in task under uniformly random actions, as ``psifold generate``
+    """Trajectories of a built-in task under random or mostly right actions, as ``psifold generate``
     writes them; options are those of the command, ``digits="drawn"``, ``broken="2,4"``.
 
     >>> import psifold

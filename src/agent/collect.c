@@ -1,6 +1,7 @@
-// Trajectories of an agent that chooses at random. Two blocks of episodes take turns: while the
-// caller's thread delivers one in order, the others fill the next, and the caller helps once it is
-// done. Which thread plays an episode changes nothing: all its dice are named by its number.
+// Trajectories of an agent that chooses at random, but for what the task says. Two blocks of
+// episodes take turns: while the caller's thread delivers one in order, the others fill the next,
+// and the caller helps once it is done. Which thread plays an episode changes nothing: all its dice
+// are named by its number.
 #include <psifold/agent.h>
 
 #include "agent/streams.h"
@@ -86,7 +87,10 @@ static psi_status play(const collecting *work, size_t lane, uint64_t number, age
             TRY(base_cancelled(work->ctx));
             TRY(make_room(work->ctx, slot, row_bytes));
         }
+        int32_t right;
+        const double random = psi_env_behaviour(env, lane, &right);
         slot->actions[t] = (int32_t)base_random_below(&choice, n_actions);
+        if (random < 1.0 && base_random_uniform(&choice) >= random) slot->actions[t] = right;
         psi_env_step_one(env, lane, slot->actions[t], slot->observations + (t + 1) * row_bytes,
                          &slot->rewards[t], &terminated, &truncated);
         t++;

@@ -70,6 +70,9 @@ by_evidence_options cluster_how_to_refine(clustering_run *run);
 psi_status cluster_group_looks(clustering_run *run);
 // The share of the observations in cells of run->looks that mix what rewards and ends tell apart.
 psi_status cluster_share_mixed(clustering_run *run, double *share);
+// Where cells came to an end and leave something open, their labels are settled in turns, by heads
+// on the features that were learnt. *settled: that leaves less open, and is what was found.
+psi_status cluster_settle_labels(clustering_run *run, bool *settled);
 // Vectors and images, whose labels go to run->found.
 psi_status cluster_find_in_vectors(clustering_run *run);
 psi_status cluster_find_in_images(clustering_run *run);

@@ -7,6 +7,8 @@
 #include "verdict/growth.h"
 #include "verdict/verdict.h"
 
+#include <math.h>
+
 enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
 enum { MOST_FEATURES = 1 << 28 };         // numbers, 1 GiB: features are held in memory
 
@@ -116,35 +118,44 @@ done:
     return status;
 }
 
+// What is open of an answer: observations whose latent state is not clear, or not enough to tell
+// what follows. Features may have learnt away what the vectors have, and be clear of that.
+static double open_share(const psi_run *judged)
+{
+    return fmax(judged->doubtful, judged->past);
+}
+
 // What leaves less open is the answer. Features that cannot be learnt, or not in time, take nothing
 // away.
 static psi_status try_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result, vectors;
+    bool settled = false;
     base_note(run->ctx, "vectors as they are leave something open; features are learnt");
     set_vectors_aside(run, &vectors);
     status = compare_features(run);
-    const bool late = cluster_is_late(run, status);
-    if (status != PSI_OK && !cluster_can_spare(run, status)) goto done;
-    if (status == PSI_OK &&
-        (result->verdict == PSI_VERDICT_CERTAIN || result->doubtful <= vectors.doubtful)) {
-        result->labels = run->found.labels;
-        status = verdict_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
-                                       &run->found, result);
-        result->labels = NULL; // still in found
-        goto done;
+    const bool late = cluster_is_late(run, status), learnt = status == PSI_OK;
+    if (!learnt && !cluster_can_spare(run, status)) goto done;
+    if (!late && !learnt) base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
+    const bool less = learnt && (result->verdict == PSI_VERDICT_CERTAIN ||
+                                 open_share(result) <= open_share(&vectors));
+    if (!less) {
+        return_to_vectors(run, &vectors);
+        vectors.doubts = NULL;
     }
-    if (!late && status != PSI_OK) {
-        base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
-    }
-    return_to_vectors(run, &vectors);
-    vectors.doubts = NULL;
     if (late) {
         result->stopped = true;
         result->verdict = PSI_VERDICT_UNDETERMINED;
     }
     status = PSI_OK;
+    if (learnt) TRY(cluster_settle_labels(run, &settled));
+    if (less || settled) {
+        result->labels = run->found.labels;
+        status = verdict_judge_vectors(run->ctx, &run->problem, &run->raw_looks, &run->outcomes,
+                                       &run->found, result);
+        result->labels = NULL; // still in found
+    }
 done:
     base_free(run->ctx, vectors.doubts);
     return status;

@@ -94,7 +94,7 @@ static void point_observe(const psi_env *env, env_lane *lane, void *observation)
     memcpy(observation, point, sizeof point);
 }
 
-const env_rules ENV_COLUMN_WORLD = {column_begin, column_act, column_observe, column_ground_state,
-                                    column_latent_state};
-const env_rules ENV_POINT_COLUMN_WORLD = {column_begin, column_act, point_observe,
-                                          column_ground_state, column_latent_state};
+const env_rules ENV_COLUMN_WORLD = {column_begin,        column_act,          column_observe,
+                                    column_ground_state, column_latent_state, NULL};
+const env_rules ENV_POINT_COLUMN_WORLD = {column_begin,        column_act,          point_observe,
+                                          column_ground_state, column_latent_state, NULL};

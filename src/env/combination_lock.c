@@ -89,5 +89,5 @@ static void lock_observe(const psi_env *env, env_lane *lane, void *observation)
     }
 }
 
-const env_rules ENV_COMBINATION_LOCK = {lock_begin, lock_act, lock_observe, lock_ground_state,
-                                        lock_latent_state};
+const env_rules ENV_COMBINATION_LOCK = {lock_begin,        lock_act,          lock_observe,
+                                        lock_ground_state, lock_latent_state, NULL};

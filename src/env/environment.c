@@ -6,6 +6,8 @@
 #include "base/context.h"
 #include "base/threads.h"
 
+#include <math.h>
+
 // About 20 µs of work: less is over before a second thread has woken up.
 enum { PARALLEL_STEPS = 1024, PARALLEL_IMAGES = 64 };
 
@@ -14,6 +16,8 @@ static const env_rules *rules_of(psi_task_kind kind)
     switch (kind) {
     case PSI_COLUMN_WORLD: return &ENV_COLUMN_WORLD;
     case PSI_POINT_COLUMN_WORLD: return &ENV_POINT_COLUMN_WORLD;
+    case PSI_BIT_LOCK: return &ENV_BIT_LOCK;
+    case PSI_RICH_LOCK: return &ENV_RICH_LOCK;
     case PSI_COMBINATION_LOCK: break;
     }
     return &ENV_COMBINATION_LOCK;
@@ -28,6 +32,17 @@ psi_task_space psi_task_observe(const psi_task *task)
         space.dtype = PSI_FLOAT32;
         space.shape = (psi_shape){1, {2}};
         space.high = (double)(task->width > task->height ? task->width : task->height);
+    } else if (task->kind == PSI_BIT_LOCK) {
+        space.dtype = PSI_UINT8;
+        space.shape = (psi_shape){1, {(size_t)task->bits}};
+        space.high = 1.0;
+        space.n_actions = 2;
+    } else if (task->kind == PSI_RICH_LOCK) {
+        space.dtype = PSI_FLOAT32;
+        space.shape = (psi_shape){1, {env_rich_lock_width(task)}};
+        space.low = -HUGE_VAL;
+        space.high = HUGE_VAL;
+        space.n_actions = ENV_RICH_ACTIONS;
     } else {
         space.n_actions = (size_t)task->dials;
         if (task->digits == PSI_DIGITS_NONE) {
@@ -69,6 +84,11 @@ psi_status psi_env_new(psi_ctx *ctx, const psi_task *task, size_t n_envs, uint64
         env_lock_latent_make(&env->task, env->latent);
         TRY(env_digits_new(ctx, &env->task, seed, &env->images));
         if (env->images) env->parallel_from = PARALLEL_IMAGES;
+    } else if (task->kind == PSI_BIT_LOCK || task->kind == PSI_RICH_LOCK) {
+        TRY(base_alloc_zero(ctx, 1, sizeof *env->code, &env->code));
+        (task->kind == PSI_BIT_LOCK ? env_bit_lock_draw : env_rich_lock_draw)(&env->task,
+                                                                              env->code);
+        env->parallel_from = PARALLEL_IMAGES; // an observation is hundreds of draws
     } else {
         env->fraction_bits = env_point_fraction_bits(&env->task);
     }
@@ -84,6 +104,7 @@ void psi_env_free(psi_ctx *ctx, psi_env *env)
     if (!env) return;
     env_digits_free(ctx, env->images);
     base_free(ctx, env->latent);
+    base_free(ctx, env->code);
     base_free(ctx, env->lanes);
     base_free(ctx, env);
 }
@@ -99,6 +120,11 @@ const psi_task *psi_env_task(const psi_env *env)
 const psi_task_space *psi_env_space(const psi_env *env)
 {
     return &env->space;
+}
+double psi_env_behaviour(const psi_env *env, size_t i, int32_t *right)
+{
+    *right = 0;
+    return env->rules->behaviour ? env->rules->behaviour(env, &env->lanes[i], right) : 1.0;
 }
 uint64_t psi_env_ground_state(const psi_env *env, size_t i)
 {

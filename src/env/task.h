@@ -15,5 +15,6 @@ const char *env_digits_name(psi_digits digits);
 bool env_task_wants_default_goal(const psi_task *task);
 bool env_task_gave_broken(const psi_task *task);
 bool env_task_gave_reverse(const psi_task *task);
+bool env_task_gave_random_share(const psi_task *task);
 
 #endif

@@ -187,6 +187,41 @@ done:
     return status;
 }
 
+static psi_status check_levels(psi_ctx *ctx, psi_task *task)
+{
+    if (task->levels < 2 || task->levels > PSI_MAX_LEVELS) {
+        return FAIL(ctx, PSI_EUSAGE, "%d %s: there can be 2 to %d", task->levels,
+                    task->kind == PSI_BIT_LOCK ? "states on the ring" : "steps of an episode",
+                    PSI_MAX_LEVELS);
+    }
+    if (task->kind == PSI_BIT_LOCK && (task->bits < task->levels || task->bits > PSI_MAX_BITS)) {
+        return FAIL(ctx, PSI_EUSAGE, "%d bits: each of %d states needs one, and there can be %d",
+                    task->bits, task->levels, PSI_MAX_BITS);
+    }
+    if (task->occupancy && env_task_gave_random_share(task)) {
+        return FAIL(
+            ctx, PSI_EUSAGE,
+            "with --preset occupancy there is no --random-share: all actions are right until a "
+            "random step, and random from there on");
+    }
+    if (!env_task_gave_random_share(task)) task->random_share = 1.0 / (double)task->levels;
+    if (!(task->random_share >= 0.0 && task->random_share <= 1.0)) {
+        return FAIL(ctx, PSI_EUSAGE, "a share of %g random actions: it goes from 0 to 1",
+                    task->random_share);
+    }
+    return PSI_OK;
+}
+
+static psi_status check_kind(psi_ctx *ctx, psi_task *task)
+{
+    switch (task->kind) {
+    case PSI_COMBINATION_LOCK: return check_lock(ctx, task);
+    case PSI_BIT_LOCK:
+    case PSI_RICH_LOCK: return check_levels(ctx, task);
+    default: return check_columns(ctx, task);
+    }
+}
+
 psi_status psi_task_check(psi_ctx *ctx, psi_task *task)
 {
     if ((unsigned)task->kind >= PSI_TASK_KINDS) {
@@ -196,8 +231,7 @@ psi_status psi_task_check(psi_ctx *ctx, psi_task *task)
         return FAIL(ctx, PSI_EUSAGE, "an episode needs at least one step: --max-steps 1 or more");
     }
     psi_task checked = *task;
-    const psi_status status = task->kind == PSI_COMBINATION_LOCK ? check_lock(ctx, &checked)
-                                                                 : check_columns(ctx, &checked);
+    const psi_status status = check_kind(ctx, &checked);
     if (status == PSI_OK) *task = checked;
     return status;
 }

@@ -88,6 +88,30 @@ done:
     return status;
 }
 
+static psi_status put_levels(psi_ctx *ctx, const psi_task *task, json_t *options)
+{
+    psi_status status = PSI_OK;
+    const bool ring = task->kind == PSI_BIT_LOCK;
+    char share[32];
+    snprintf(share, sizeof share, "%.17g", task->random_share);
+    TRY(put(ctx, options, ring ? "states" : "horizon", number(task->levels).text));
+    if (ring) TRY(put(ctx, options, "bits", number(task->bits).text));
+    TRY(put(ctx, options, "instance", number((long)task->instance).text));
+    if (!task->occupancy) TRY(put(ctx, options, "random-share", share));
+done:
+    return status;
+}
+
+static psi_status put_options(psi_ctx *ctx, const psi_task *task, json_t *options)
+{
+    switch (task->kind) {
+    case PSI_COMBINATION_LOCK: return put_lock(ctx, task, options);
+    case PSI_BIT_LOCK:
+    case PSI_RICH_LOCK: return put_levels(ctx, task, options);
+    default: return put_columns(ctx, task, options);
+    }
+}
+
 psi_status psi_task_json(psi_ctx *ctx, const psi_task *task, char text[PSI_TASK_JSON_SIZE])
 {
     psi_status status = PSI_OK;
@@ -98,7 +122,7 @@ psi_status psi_task_json(psi_ctx *ctx, const psi_task *task, char text[PSI_TASK_
     options = json_object();
     TRY(base_json_made(ctx, options));
     TRY(put(ctx, options, "max-steps", number((long)checked.max_steps).text));
-    TRY((checked.kind == PSI_COMBINATION_LOCK ? put_lock : put_columns)(ctx, &checked, options));
+    TRY(put_options(ctx, &checked, options));
     whole = json_pack("{s:s, s:s, s:O}", "task", psi_task_name(checked.kind), "preset",
                       checked.preset, "options", options);
     TRY(base_json_made(ctx, whole));

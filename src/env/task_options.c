@@ -10,7 +10,8 @@
 
 enum { LOCK = 1U << PSI_COMBINATION_LOCK };
 enum { COLUMNS = 1U << PSI_COLUMN_WORLD | 1U << PSI_POINT_COLUMN_WORLD };
-enum { ALL = LOCK | COLUMNS };
+enum { BITS = 1U << PSI_BIT_LOCK, RICH = 1U << PSI_RICH_LOCK };
+enum { ALL = LOCK | COLUMNS | BITS | RICH };
 
 static const char *const NAMES[] = {
 #define X(name, text, what) text,
@@ -42,6 +43,10 @@ static const psi_task_preset PRESETS[] = {
      "the first action swaps the left and the middle digit, open at 5,6,*"},
     {PSI_COMBINATION_LOCK, "reversed-dial", "the middle dial turns backwards, open at 7,4,*"},
     {PSI_COMBINATION_LOCK, "left-dial-broken", "the left dial is the broken one, open at *,9,9"},
+    {PSI_BIT_LOCK, "ring", "20 states among 512 bits, cut after 1,000 steps (STEEL, ICLR 2025)"},
+    {PSI_RICH_LOCK, "trajectory",
+     "100 steps; some actions are random, and that of the middle step (Hy-Q, ICLR 2023)"},
+    {PSI_RICH_LOCK, "occupancy", "100 steps; from a step on that is drawn, actions are random"},
 };
 
 // X(id, name, argument, what, tasks)
@@ -62,7 +67,13 @@ static const psi_task_preset PRESETS[] = {
     X(START, "start", "D,D,D", "the combination an episode begins with", LOCK)                     \
     X(DIGITS, "digits", "drawn|drawn-test|mnist|mnist-test|none", "what the digits look like",     \
       LOCK)                                                                                        \
-    X(IMAGES_PER_DIGIT, "images-per-digit", "N", "how many images of each digit are drawn", LOCK)
+    X(IMAGES_PER_DIGIT, "images-per-digit", "N", "how many images of each digit are drawn", LOCK)  \
+    X(STATES, "states", "N", "latent states on the ring", BITS)                                    \
+    X(BITS, "bits", "N", "bits of an observation", BITS)                                           \
+    X(HORIZON, "horizon", "N", "steps of an episode", RICH)                                        \
+    X(INSTANCE, "instance", "N", "which lock: right actions, bits and how they flip", BITS | RICH) \
+    X(RANDOM_SHARE, "random-share", "P", "share of random actions in data; 1/N unless given",      \
+      BITS | RICH)
 
 enum {
 #define X(id, name, argument, what, kinds) OPTION_##id,
@@ -116,6 +127,10 @@ bool env_task_gave_reverse(const psi_task *task)
 {
     return given(task, OPTION_REVERSE);
 }
+bool env_task_gave_random_share(const psi_task *task)
+{
+    return given(task, OPTION_RANDOM_SHARE);
+}
 
 static void lock_preset(psi_task *task)
 {
@@ -154,6 +169,16 @@ static void column_preset(psi_task *task)
     task->max_steps = 100;
 }
 
+static void level_preset(psi_task *task)
+{
+    task->levels = 100;
+    task->occupancy = strcmp(task->preset, "occupancy") == 0;
+    if (task->kind == PSI_RICH_LOCK) return;
+    task->levels = 20;
+    task->bits = 512;
+    task->max_steps = 1000;
+}
+
 // The names of all tasks, or of the presets of one, for a sentence.
 static const char *list_names(const psi_task_kind *kind, char text[256])
 {
@@ -188,6 +213,8 @@ psi_status psi_task_defaults(psi_ctx *ctx, const char *name, const char *preset,
     }
     if (task.kind == PSI_COMBINATION_LOCK) {
         lock_preset(&task);
+    } else if (task.kind == PSI_BIT_LOCK || task.kind == PSI_RICH_LOCK) {
+        level_preset(&task);
     } else {
         column_preset(&task);
     }
@@ -238,6 +265,15 @@ static bool read_marks(const char *text, bool marks[PSI_MAX_DIALS])
     memset(marks, 0, PSI_MAX_DIALS * sizeof *marks);
     for (int i = 0; i < n; i++) marks[list[i] - 1] = true;
     return true;
+}
+
+// A share from 0 to 1, as it stands on a command line.
+static bool read_share(const char *text, double *out)
+{
+    char *end;
+    if (*text != '.' && (*text < '0' || *text > '9')) return false;
+    *out = strtod(text, &end);
+    return *end == '\0' && *out >= 0.0 && *out <= 1.0;
 }
 
 static bool read_word(const char *text, const char *const *words, size_t n, long *out)
@@ -325,6 +361,20 @@ static bool read_value(psi_task *task, size_t option, const char *value)
         understood = read_word(value, DIGITS, COUNT(DIGITS), &number);
         task->digits = (psi_digits)number;
         break;
+    case OPTION_STATES:
+    case OPTION_HORIZON:
+        understood = whole_number(value, 2, PSI_MAX_LEVELS, &number);
+        task->levels = (int)number;
+        break;
+    case OPTION_BITS:
+        understood = whole_number(value, 2, PSI_MAX_BITS, &number);
+        task->bits = (int)number;
+        break;
+    case OPTION_INSTANCE:
+        understood = whole_number(value, 0, UINT32_MAX, &number);
+        task->instance = (uint32_t)number;
+        break;
+    case OPTION_RANDOM_SHARE: return read_share(value, &task->random_share);
     default:
         understood = whole_number(value, 1, ENV_MAX_IMAGES, &number);
         task->images_per_digit = (uint32_t)number;
@@ -346,7 +396,12 @@ static const char *range_of(const char *option)
                                             {"swap", "two dials, counted from 1"},
                                             {"goal", "a digit from 0 to 15 or * for each dial"},
                                             {"start", "a digit from 0 to 15 for each dial"},
-                                            {"images-per-digit", "1 to 100000"}};
+                                            {"images-per-digit", "1 to 100000"},
+                                            {"states", "2 to 508"},
+                                            {"bits", "2 to 512"},
+                                            {"horizon", "2 to 508"},
+                                            {"instance", "0 to 4294967295"},
+                                            {"random-share", "0 to 1"}};
     for (size_t i = 0; i < COUNT(RANGES); i++) {
         if (strcmp(option, RANGES[i][0]) == 0) return RANGES[i][1];
     }

@@ -135,7 +135,7 @@ class Command(unittest.TestCase):
     def test_tasks_are_listed(self):
         tasks = json.loads(self.succeed("tasks", "--json").stdout)["tasks"]
         self.assertEqual([task["name"] for task in tasks],
-                         ["column-world", "point-column-world", "combination-lock"])
+                         ["column-world", "point-column-world", "combination-lock", "bit-lock", "rich-lock"])
         self.assertEqual([preset["name"] for preset in tasks[2]["presets"]],
                          ["train", "swap-digits", "reversed-dial", "left-dial-broken"])
         self.assertEqual(self.succeed("tasks", "--names").stdout.split(),

@@ -2,6 +2,8 @@
 
 #include "support/support.h"
 
+#include <string.h>
+
 static psi_status keep(void *user, const psi_episode *episode)
 {
     return psi_collector_add(user, episode);
@@ -13,7 +15,9 @@ psi_trajectories *test_collect(psi_ctx *ctx, const char *name, uint64_t episodes
     psi_task task;
     psi_collector *collector;
     psi_trajectories *data;
-    assert_ok(ctx, psi_task_defaults(ctx, name, NULL, &task));
+    const bool preset = options && *options && strcmp(options[0], "preset") == 0;
+    assert_ok(ctx, psi_task_defaults(ctx, name, preset ? options[1] : NULL, &task));
+    if (preset) options += 2;
     for (; options && *options; options += 2) {
         assert_ok(ctx, psi_task_set(ctx, &task, options[0], options[1]));
     }

@@ -5,7 +5,7 @@
 
 #include <psifold/psifold.h>
 
-// options are name, value, …, NULL; or NULL.
+// options are name, value, …, NULL, of which "preset" may be the first; or NULL.
 psi_trajectories *test_collect(psi_ctx *ctx, const char *task, uint64_t episodes, uint64_t seed,
                                const char *const *options);
 

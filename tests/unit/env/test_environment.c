@@ -71,7 +71,9 @@ static void test_batch_size_and_threads_change_nothing(void **state)
     } CASES[] = {{"column-world", "", MOST_ENVS},
                  {"point-column-world", "start-column any max-steps 7", MOST_ENVS},
                  {"combination-lock", "images-per-digit 5 digits-per-dial 3 dials 2", 200},
-                 {"combination-lock", "digits none digits-per-dial 3", MOST_ENVS}};
+                 {"combination-lock", "digits none digits-per-dial 3", MOST_ENVS},
+                 {"bit-lock", "states 3 bits 20 max-steps 7", 200},
+                 {"rich-lock", "horizon 4", 200}};
     for (size_t c = 0; c < sizeof CASES / sizeof CASES[0]; c++) {
         const uint64_t alone = run_batch(CASES[c].name, CASES[c].options, 10, 10, 1);
         assert_true(alone == run_batch(CASES[c].name, CASES[c].options, CASES[c].many, 10, 1));

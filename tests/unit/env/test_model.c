@@ -140,11 +140,11 @@ static void compare_with_simulation(psi_ctx *ctx, const psi_task *task, size_t s
     const size_t S = model->n_states, A = model->n_actions;
     psi_env *env;
     assert_ok(ctx, psi_env_new(ctx, task, 1, 7, &env));
-    double *seen = calloc(S * A * S, sizeof *seen), *starts = calloc(S, sizeof *starts);
+    double *seen = calloc(model->offsets[S * A], sizeof *seen), *starts = calloc(S, sizeof *starts);
     assert_non_null(seen);
     assert_non_null(starts);
     base_random choice = base_random_stream(7, 1, 0);
-    double observation[2], reward;
+    double observation[PSI_MAX_BITS], reward;
     bool terminated = true, truncated = false;
     uint64_t episode = 0;
     for (size_t t = 0; t < steps; t++) {
@@ -158,20 +158,21 @@ static void compare_with_simulation(psi_ctx *ctx, const psi_task *task, size_t s
         psi_env_step_one(env, 0, (int32_t)a, observation, &reward, &terminated, &truncated);
         const size_t next = psi_env_ground_state(env, 0), row = s * A + a;
         size_t e = model->offsets[row];
-        while (e < model->offsets[row + 1] && (size_t)model->next[e] != next) e++;
+        while (e < model->offsets[row + 1] &&
+               ((size_t)model->next[e] != next || reward != model->reward[e])) {
+            e++;
+        }
         assert_true(e < model->offsets[row + 1]); // the model knows this transition
-        assert_true(reward == model->reward[e]);
         assert_int_equal(terminated, model->terminal[next]);
-        seen[row * S + next] += 1.0;
+        seen[e] += 1.0;
     }
     for (size_t row = 0; row < S * A; row++) {
         double n = 0.0;
-        for (size_t s = 0; s < S; s++) n += seen[row * S + s];
+        for (size_t e = model->offsets[row]; e < model->offsets[row + 1]; e++) n += seen[e];
         for (size_t e = model->offsets[row]; e < model->offsets[row + 1]; e++) {
             const double p = model->probability[e];
-            const double got = seen[row * S + (size_t)model->next[e]];
             // five standard deviations of a binomial count, and one for small counts
-            assert_true(fabs(got - n * p) <= 5.0 * sqrt(n * p * (1.0 - p)) + 1.0);
+            assert_true(fabs(seen[e] - n * p) <= 5.0 * sqrt(n * p * (1.0 - p)) + 1.0);
         }
     }
     for (size_t s = 0; s < S; s++) {
@@ -182,6 +183,15 @@ static void compare_with_simulation(psi_ctx *ctx, const psi_task *task, size_t s
     free(starts);
     psi_env_free(ctx, env);
     psi_task_model_free(ctx, model);
+}
+
+// Bit locks and rich locks of a few sizes.
+static psi_task small_lock(psi_ctx *ctx, int i)
+{
+    char options[64];
+    snprintf(options, sizeof options, "%s %d instance %d", i % 2 ? "states" : "horizon", 2 + i / 2,
+             i);
+    return test_task(ctx, i % 2 ? "bit-lock" : "rich-lock", NULL, options);
 }
 
 static void test_simulation_agrees_with_the_model(void **state)
@@ -200,6 +210,10 @@ static void test_simulation_agrees_with_the_model(void **state)
     for (int i = 0; i < 30; i++) {
         const psi_task task = test_random_lock(ctx, &random);
         compare_with_simulation(ctx, &task, 20000);
+    }
+    for (int i = 0; i < 6; i++) {
+        const psi_task task = small_lock(ctx, i);
+        compare_with_simulation(ctx, &task, 5000);
     }
     psi_ctx_free(ctx);
 }
@@ -285,6 +299,10 @@ static void test_latent_states_are_the_coarsest_partition(void **state)
         psi_task_model_free(ctx, model);
     }
     assert_true(swaps > 10 && broken_goals > 10);
+    for (int i = 0; i < 30; i++) {
+        const psi_task task = small_lock(ctx, i);
+        compare_latent_states(ctx, &task);
+    }
     psi_ctx_free(ctx);
 }
 
@@ -303,6 +321,8 @@ static void test_no_allocation_may_fail_badly(void **state)
     psi_ctx *ctx = test_ctx(1);
     psi_task lock = test_task(ctx, "combination-lock", NULL, "digits-per-dial 3");
     assert_true(test_fault_sweep(make_model, &lock) >= 8);
+    psi_task rich = test_task(ctx, "rich-lock", NULL, "horizon 3");
+    assert_true(test_fault_sweep(make_model, &rich) >= 8);
     psi_task_model_free(ctx, NULL);
     psi_ctx_free(ctx);
 }

@@ -89,6 +89,14 @@ static void test_refusals(void **state)
         {"combination-lock", NULL, "images-per-digit 0", PSI_EUSAGE, "1 to 100000"},
         {"combination-lock", NULL, "dials 32", PSI_ELIMIT, "fewer dials"},
         {"combination-lock", NULL, "dials 12 broken 12", PSI_ELIMIT, "latent states"},
+        {"bit-lock", NULL, "horizon 5", PSI_EUSAGE, "no option --horizon"},
+        {"bit-lock", NULL, "states 1", PSI_EUSAGE, "2 to 508"},
+        {"bit-lock", NULL, "states 30 bits 29", PSI_EUSAGE, "each of 30 states needs one"},
+        {"bit-lock", NULL, "bits 513", PSI_EUSAGE, "2 to 512"},
+        {"bit-lock", NULL, "random-share 1.5", PSI_EUSAGE, "0 to 1"},
+        {"bit-lock", NULL, "random-share nan", PSI_EUSAGE, "0 to 1"},
+        {"rich-lock", NULL, "instance -1", PSI_EUSAGE, "0 to 4294967295"},
+        {"rich-lock", "occupancy", "random-share .5", PSI_EUSAGE, "no --random-share"},
         {"column-world", NULL, "width 1", PSI_EUSAGE, "2 to 1024"},
         {"column-world", NULL, "height 1025", PSI_EUSAGE, "1 to 1024"},
         {"column-world", NULL, "max-steps 0", PSI_EUSAGE, "--max-steps 0 is not understood"},
@@ -142,6 +150,8 @@ static void same_task(const psi_task *a, const psi_task *b)
         assert_int_equal(a->start[i], b->start[i]);
     }
     assert_true(a->digits == b->digits && a->images_per_digit == b->images_per_digit);
+    assert_true(a->levels == b->levels && a->bits == b->bits && a->instance == b->instance);
+    assert_true(a->random_share == b->random_share && a->occupancy == b->occupancy);
 }
 
 static void test_json_there_and_back(void **state)
@@ -175,6 +185,11 @@ static void test_json_there_and_back(void **state)
     assert_ok(ctx, psi_task_json(ctx, &wide, text));
     assert_ok(ctx, psi_task_from_json(ctx, text, &back));
     same_task(&wide, &back);
+
+    const psi_task ring = test_task(ctx, "bit-lock", NULL, "states 30 instance 7 random-share .3");
+    assert_ok(ctx, psi_task_json(ctx, &ring, text));
+    assert_ok(ctx, psi_task_from_json(ctx, text, &back));
+    same_task(&ring, &back);
 
     assert_status(ctx, psi_task_from_json(ctx, "{", &back), PSI_EFORMAT);
     assert_status(ctx, psi_task_from_json(ctx, "[]", &back), PSI_EFORMAT);
