@@ -83,7 +83,7 @@ def test_import_is_quick_and_loads_nobody_else():
         ({"hidden": -1}, psifold.UsageError, "hidden"),
         ({"smooth": 3}, psifold.UsageError, "smooth"),
         ({"gamma": 1.5}, psifold.UsageError, "gamma"),
-        ({"max_latent_states": 2}, psifold.LimitError, "2"),
+        ({"max_latent_states": 1}, psifold.LimitError, "1"),
         ({"threads": -3}, psifold.UsageError, ""),
         ({"resume": True}, psifold.UsageError, "output"),
         ({"seed": -1}, psifold.UsageError, "seed is a whole number"),
@@ -120,6 +120,15 @@ def test_a_wrong_argument_of_a_long_call_is_said_where_it_was_made():
             _native.Session(1).work("flat_data_read", *arguments)
 
 
+def test_a_refinement_that_fails_later_leaves_what_there_is(columns):
+    with pytest.warns(UserWarning, match="what was found before is kept"):
+        run = psifold.cluster(columns, max_latent_states=2)
+    assert run.n_states == 3  # two, and the end
+    assert run.verdict == "undetermined"
+    assert "more than 2 latent states" in run.failure
+    assert psifold.cluster(columns).failure is None
+
+
 def test_nothing_is_left_behind_in_the_temporary_folder(columns, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     run = psifold.cluster(columns)
@@ -127,7 +136,7 @@ def test_nothing_is_left_behind_in_the_temporary_folder(columns, tmp_path, monke
     run.report(tmp_path / "page.html")
     run._repr_html_()
     with pytest.raises(psifold.LimitError):
-        psifold.cluster(columns, max_latent_states=2)
+        psifold.cluster(columns, max_latent_states=1)
     del run
     gc.collect()
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
