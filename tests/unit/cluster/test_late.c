@@ -204,7 +204,7 @@ static void memory_is_refused_late(void **state)
         psi_ctx_free(counting);
         const long first = to.allocations + 1, last = faults.count;
         const bool every = k == 0 && getenv("PSIFOLD_FULL_SWEEPS");
-        const long tries = k == 0 ? 8 * TRIES : TRIES;
+        const long tries = k == 0 ? 4 * TRIES : TRIES;
         const long step = every ? 1 : 1 + (last - first) / tries;
         long tried = 0, kept = 0;
         for (long at = first; at <= last; at += step) {
