@@ -65,7 +65,7 @@ psi_status cli_generate(cli_call *cli, int argc, char **argv)
     const cli_usage usage = {
         .name = "generate",
         .arguments = "TASK",
-        .summary = "Writes trajectories of a built-in task, actions chosen at random, or mostly right",
+        .summary = "Writes trajectories of a built-in task, actions random or mostly right",
         .example = "psifold generate combination-lock --digits drawn --episodes 100 -o lock",
         .options = options,
         .n_options = CLI_COUNT(options)};
