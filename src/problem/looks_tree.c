@@ -130,7 +130,7 @@ static void move_into_gap(growing *grow, size_t begin, size_t end, double apart,
         const float *x = grow->vectors + grow->row[i] * width;
         float along = plane[width];
         for (size_t w = 0; w < width; w++) along += x[w] * plane[w];
-        const double bin = ((double)along / half + 1.0) * (BINS / 2);
+        const double bin = ((double)along / half + 1.0) * (0.5 * BINS);
         if (bin >= 0.0 && bin < BINS) count[(size_t)bin]++;
     }
     for (size_t b = 0, run = 0; b < BINS; b++) {
@@ -139,7 +139,7 @@ static void move_into_gap(growing *grow, size_t begin, size_t end, double apart,
     }
     if (best == 0) return;
     const double middle = (double)best_end - 0.5 * (double)best;
-    plane[width] -= (float)((middle / (BINS / 2) - 1.0) * half);
+    plane[width] -= (float)((middle / (0.5 * BINS) - 1.0) * half);
 }
 
 // Two means of a set, started from the two halves along its direction; the plane between them.

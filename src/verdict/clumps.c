@@ -108,38 +108,41 @@ static bool is_member(const clump *of, uint64_t row)
     return i < of->m;
 }
 
-// The distance between a clump and all other rows. One that is farther from the first of the clump
-// by more than the extent is no nearer to the rest.
-static double gap_by_scan(const cluster_problem *problem, const problem_looks *looks,
-                          const clump *around)
+// The row that is nearest to a clump, and how far it is. One that is farther from the first of the
+// clump by more than the extent is no nearer to the rest.
+static double find_nearest(const cluster_problem *problem, const problem_looks *looks,
+                           const clump *around, uint64_t *nearest)
 {
     const float *first = looks->vectors + around->row[0] * looks->width;
-    double nearest = HUGE_VAL;
+    double gap = HUGE_VAL;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
         const float *x = looks->vectors + row * looks->width;
-        if (sqrt(squared_distance(looks, first, row)) - around->extent >= nearest) continue;
+        if (sqrt(squared_distance(looks, first, row)) - around->extent >= gap) continue;
         if (is_member(around, row)) continue;
         for (size_t j = 0; j < around->m; j++) {
-            nearest = fmin(nearest, sqrt(squared_distance(looks, x, around->row[j])));
+            const double away = sqrt(squared_distance(looks, x, around->row[j]));
+            if (away < gap) gap = away, *nearest = row;
         }
     }
-    return nearest;
+    return gap;
 }
 
 // The same for one with fewer rows than are found near a row, so that one of those is another.
-static double gap_by_search(const problem_looks *looks, const clump *around)
+static double search_nearest(const problem_looks *looks, const clump *around, uint64_t *nearest)
 {
-    double nearest = HUGE_VAL;
+    double gap = HUGE_VAL;
     for (size_t j = 0; j < around->m; j++) {
         uint64_t near[LOOKS_NEAREST];
         const size_t n = problem_looks_nearest_of_all(looks, around->row[j], near);
         const float *x = looks->vectors + around->row[j] * looks->width;
         size_t i = 0;
         while (i < n && is_member(around, near[i])) i++;
-        if (i < n) nearest = fmin(nearest, sqrt(squared_distance(looks, x, near[i])));
+        if (i == n) continue;
+        const double away = sqrt(squared_distance(looks, x, near[i]));
+        if (away < gap) gap = away, *nearest = near[i];
     }
-    return nearest;
+    return gap;
 }
 
 // ---- what is asked of a clump -------------------------------------------------------------------
@@ -257,11 +260,36 @@ static double nats_of_oddity(const clumps *all, const clump *of, int32_t label, 
     return 0.0;
 }
 
+// The gap between a clump and all other rows. Planes of the tree may have cut some of the clump
+// off: those of its label that are nearer than it is wide are of it. Where too many clumps were
+// asked, the gap to those of its branch.
+static double complete(clumps *all, int32_t label, clump *of, double gap)
+{
+    const problem_looks *looks = all->looks;
+    const size_t most = base_min(UNITS_FEW + 2 * looks->width, NEIGHBOURS);
+    for (;;) {
+        uint64_t nearest = UINT64_MAX;
+        if (of->m < LOOKS_NEAREST && all->searched++ < MOST_SEARCHED) {
+            gap = search_nearest(looks, of, &nearest);
+        } else if (of->m >= LOOKS_NEAREST && all->scanned++ < MOST_SCANNED) {
+            gap = find_nearest(all->run->problem, looks, of, &nearest);
+        }
+        if (nearest == UINT64_MAX || gap >= of->extent || of->m + 1 >= most) return gap;
+        if (all->run->result->labels[nearest] != label) return gap;
+        const float *x = looks->vectors + nearest * looks->width;
+        for (size_t i = 0; i < of->m; i++) {
+            of->extent = fmax(of->extent, sqrt(squared_distance(looks, x, of->row[i])));
+        }
+        of->row[of->m++] = nearest;
+    }
+}
+
 // A clump that stands apart has to show enough of every action, and nothing that its latent state
 // does not show elsewhere; what is odd makes it stand apart, too.
-static psi_status ask(clumps *all, const clump *of, double gap)
+static psi_status ask(clumps *all, const clump *part, double gap)
 {
     psi_status status = PSI_OK;
+    clump whole = *part, *of = &whole;
     judging *run = all->run;
     const size_t actions = run->problem->data->n_actions;
     const int32_t label = label_of(all, of), first = run->result->has_terminal ? 1 : 0;
@@ -289,11 +317,8 @@ static psi_status ask(clumps *all, const clump *of, double gap)
         }
         if (!any) goto done;
         if (turn == 1) break;
-        if (of->m < LOOKS_NEAREST && all->searched++ < MOST_SEARCHED) {
-            gap = gap_by_search(all->looks, of);
-        } else if (of->m >= LOOKS_NEAREST && all->scanned++ < MOST_SCANNED) {
-            gap = gap_by_scan(run->problem, all->looks, of);
-        }
+        gap = complete(all, label, &whole, gap);
+        if (of->m >= all->rows[label]) goto done; // they are all of it
         nats = nats_of_gap(of->m, of->extent, gap, scale);
         any = false;
     }
