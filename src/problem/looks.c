@@ -224,7 +224,7 @@ void problem_looks_agree(const problem_looks *looks, const int32_t *labels, int3
 size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, const int32_t *all,
                           uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS])
 {
-    uint64_t nearest[LOOKS_NEAREST];
+    uint64_t nearest[LOOKS_NEAREST] = {0};
     neighbours found = {.row = nearest};
     size_t n = 0;
     const bool stranger = is_stranger(looks, row);
