@@ -11,6 +11,15 @@
 
 enum { CLUSTER_MOST_ACTIONS = 1024 }; // of networks, which have a head for each
 
+// What was found, and what was judged of it, while something else is tried.
+typedef struct cluster_answer {
+    by_evidence found;
+    psi_doubt *doubts;
+    size_t n_doubts;
+    psi_verdict verdict;
+    double margin, doubtful, past;
+} cluster_answer;
+
 typedef struct clustering_run {
     psi_ctx *ctx;
     const psi_cluster_options *options;
@@ -28,7 +37,7 @@ typedef struct clustering_run {
     float *raw; // the same of vectors as they are, while features are compared, with what they say
     problem_looks raw_looks;
     outcome_rewards raw_outcomes;
-    by_evidence raw_found;
+    cluster_answer raw_answer;
     outcome_rewards outcomes;
     by_evidence found;
     bool refused;   // whoever watches has ended it
@@ -70,6 +79,16 @@ by_evidence_options cluster_how_to_refine(clustering_run *run);
 psi_status cluster_group_looks(clustering_run *run);
 // The share of the observations in cells of run->looks that mix what rewards and ends tell apart.
 psi_status cluster_share_mixed(clustering_run *run, double *share);
+// The answer so far, which leaves run without one; … and takes it back instead of another one.
+cluster_answer cluster_set_aside(clustering_run *run);
+void cluster_take_back(clustering_run *run, cluster_answer *aside);
+void cluster_answer_free(psi_ctx *ctx, cluster_answer *aside);
+// What an answer leaves open: observations whose latent state is not clear, or not enough to tell
+// what follows. Features may have learnt away what vectors tell, and be clear of the rest.
+double cluster_share_open(double doubtful, double past);
+
+// Turns in which labels are settled, at most.
+enum { CLUSTER_MOST_TURNS = 12 };
 // Where cells came to an end and leave something open, their labels are settled in turns, by heads
 // on the features that were learnt. *settled: that leaves less open, and is what was found.
 psi_status cluster_settle_labels(clustering_run *run, bool *settled);

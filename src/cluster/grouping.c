@@ -41,7 +41,7 @@ void cluster_forget_looks(clustering_run *run)
     base_free(run->ctx, run->raw);
     run->raw = NULL;
     problem_outcome_rewards_free(run->ctx, &run->raw_outcomes);
-    refine_by_evidence_free(run->ctx, &run->raw_found);
+    cluster_answer_free(run->ctx, &run->raw_answer);
 }
 
 // Distinct observations, if each was seen a few times, or has no looks to compare.

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { PRINCIPAL = 32, MOST_TURNS = 12 };
+enum { PRINCIPAL = 32 };
 
 // About so many prototypes, of no fewer observations than that: evidence joins what is too fine,
 // but cannot part what one prototype mixes.
@@ -47,7 +47,7 @@ static psi_status group_prototypes(clustering_run *run, const problem_looks *tre
     TRY(added);
     run_phases_turn_to(&run->state.phases, PHASE_LABELS);
     const settle_options settling = {.rewards = &run->outcomes,
-                                     .max_turns = options->smooth ? MOST_TURNS : 0,
+                                     .max_turns = options->smooth ? CLUSTER_MOST_TURNS : 0,
                                      .max_latent_states = options->max_latent_states,
                                      .seed = cluster_seed_of(run, SEED_POLISH, 0)};
     TRY(refine_settle(run->ctx, &run->problem, &run->approximator, &settling, found->labels,

@@ -7,8 +7,6 @@
 #include "verdict/growth.h"
 #include "verdict/verdict.h"
 
-#include <math.h>
-
 enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
 enum { MOST_FEATURES = 1 << 28 };         // numbers, 1 GiB: features are held in memory
 
@@ -63,38 +61,15 @@ done:
 }
 
 // Sets vectors as they are aside, with what they say.
-static void set_vectors_aside(clustering_run *run, psi_run *judged)
+static void set_vectors_aside(clustering_run *run)
 {
-    psi_run *result = run->result;
     run->raw = run->vectors;
     run->raw_looks = run->looks;
     run->raw_outcomes = run->outcomes;
-    run->raw_found = run->found;
+    run->raw_answer = cluster_set_aside(run);
     run->vectors = NULL;
     run->looks = (problem_looks){0};
     run->outcomes = (outcome_rewards){0};
-    run->found = (by_evidence){0};
-    *judged = *result;
-    result->doubts = NULL;
-    result->n_doubts = 0;
-}
-
-// … and takes them back: they are the answer after all.
-static void return_to_vectors(clustering_run *run, const psi_run *judged)
-{
-    psi_run *result = run->result;
-    by_evidence features = run->found;
-    run->found = run->raw_found;
-    run->raw_found = (by_evidence){0};
-    refine_by_evidence_free(run->ctx, &features);
-    base_free(run->ctx, result->doubts);
-    result->doubts = judged->doubts;
-    result->n_doubts = judged->n_doubts;
-    result->n_latent = judged->n_latent;
-    result->verdict = judged->verdict;
-    result->margin = judged->margin;
-    result->doubtful = judged->doubtful;
-    result->past = judged->past;
 }
 
 // What a network makes of them that has learnt to predict rewards, actions and what comes next.
@@ -118,32 +93,23 @@ done:
     return status;
 }
 
-// What is open of an answer: observations whose latent state is not clear, or not enough to tell
-// what follows. Features may have learnt away what the vectors have, and be clear of that.
-static double open_share(const psi_run *judged)
-{
-    return fmax(judged->doubtful, judged->past);
-}
-
 // What leaves less open is the answer. Features that cannot be learnt, or not in time, take nothing
 // away.
 static psi_status try_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    psi_run *result = run->result, vectors;
+    psi_run *result = run->result;
     bool settled = false;
     base_note(run->ctx, "vectors as they are leave something open; features are learnt");
-    set_vectors_aside(run, &vectors);
+    set_vectors_aside(run);
+    const double open = cluster_share_open(run->raw_answer.doubtful, run->raw_answer.past);
     status = compare_features(run);
     const bool late = cluster_is_late(run, status), learnt = status == PSI_OK;
     if (!learnt && !cluster_can_spare(run, status)) goto done;
     if (!late && !learnt) base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
     const bool less = learnt && (result->verdict == PSI_VERDICT_CERTAIN ||
-                                 open_share(result) <= open_share(&vectors));
-    if (!less) {
-        return_to_vectors(run, &vectors);
-        vectors.doubts = NULL;
-    }
+                                 cluster_share_open(result->doubtful, result->past) <= open);
+    if (!less) cluster_take_back(run, &run->raw_answer);
     if (late) {
         result->stopped = true;
         result->verdict = PSI_VERDICT_UNDETERMINED;
@@ -157,7 +123,6 @@ static psi_status try_features(clustering_run *run)
         result->labels = NULL; // still in found
     }
 done:
-    base_free(run->ctx, vectors.doubts);
     return status;
 }
 
@@ -177,10 +142,10 @@ static psi_status ask_for_growth(clustering_run *run, size_t n_latent, bool mean
     result->growth[2] = n_latent;
     if (!verdict_keeps_growing(result->growth)) goto done;
     TRY(verdict_judge_growing(run->ctx, result));
-    if (run->raw_found.labels) { // the cells that were counted, not those of features
+    if (run->raw_answer.found.labels) { // the cells that were counted, not those of features
         refine_by_evidence_free(run->ctx, &run->found);
-        run->found = run->raw_found;
-        run->raw_found = (by_evidence){0};
+        run->found = run->raw_answer.found;
+        run->raw_answer.found = (by_evidence){0};
         result->n_latent = n_latent;
         result->margin = run->found.grouping->weakest;
     }

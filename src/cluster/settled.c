@@ -9,54 +9,7 @@
 #include "refine/settle.h"
 #include "verdict/verdict.h"
 
-#include <math.h>
 #include <string.h>
-
-enum { MOST_TURNS = 12 }; // as of images
-
-// What was found, and what was judged of it, while something else is tried.
-typedef struct answer {
-    by_evidence found;
-    psi_doubt *doubts;
-    size_t n_doubts;
-    psi_verdict verdict;
-    double margin, doubtful, past;
-} answer;
-
-static answer set_aside(clustering_run *run)
-{
-    psi_run *result = run->result;
-    const answer aside = {run->found,     result->doubts,   result->n_doubts, result->verdict,
-                          result->margin, result->doubtful, result->past};
-    run->found = (by_evidence){0};
-    result->doubts = NULL;
-    result->n_doubts = 0;
-    return aside;
-}
-
-static void answer_free(psi_ctx *ctx, answer *aside)
-{
-    refine_by_evidence_free(ctx, &aside->found);
-    base_free(ctx, aside->doubts);
-    *aside = (answer){0};
-}
-
-static void take_back(clustering_run *run, answer *aside)
-{
-    psi_run *result = run->result;
-    answer other = set_aside(run);
-    answer_free(run->ctx, &other);
-    run->found = aside->found;
-    result->doubts = aside->doubts;
-    result->n_doubts = aside->n_doubts;
-    result->n_latent = aside->found.n_latent;
-    result->verdict = aside->verdict;
-    result->margin = aside->margin;
-    result->doubtful = aside->doubtful;
-    result->past = aside->past;
-    result->converged = aside->found.converged;
-    *aside = (answer){0};
-}
 
 // Labels that looks, trajectories and evidence agree on, from those of cells; latent states as
 // observations of a table, so that what was found is whole: run->found.
@@ -67,7 +20,7 @@ static psi_status settle(clustering_run *run, const by_evidence *cells)
     const size_t n = run->problem.n_rows, first = run->problem.has_terminal ? 1 : 0;
     const psi_cluster_options *options = run->options;
     const settle_options turns = {.rewards = &run->outcomes,
-                                  .max_turns = MOST_TURNS,
+                                  .max_turns = CLUSTER_MOST_TURNS,
                                   .max_latent_states = options->max_latent_states,
                                   .seed = cluster_seed_of(run, SEED_POLISH, 0)};
     const by_evidence_options once = {.max_refinements = options->max_refinements,
@@ -119,7 +72,7 @@ psi_status cluster_settle_labels(clustering_run *run, bool *settled)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
-    answer cells = {0};
+    cluster_answer cells = {0};
     *settled = false;
     // the past may tell no more than which observations are misplaced
     const bool open =
@@ -127,16 +80,16 @@ psi_status cluster_settle_labels(clustering_run *run, bool *settled)
     if (!open || !run->found.converged || run->outcomes.n < 2 || !run->options->smooth) {
         return PSI_OK;
     }
-    cells = set_aside(run);
+    cells = cluster_set_aside(run);
     run_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     status = settle(run, &cells.found);
     if (status == PSI_OK) status = judge(run);
     run_phases_turn_to(&run->state.phases, PHASE_REST);
-    *settled = status == PSI_OK &&
-               (result->verdict == PSI_VERDICT_CERTAIN ||
-                fmax(result->doubtful, result->past) < fmax(cells.doubtful, cells.past));
-    if (!*settled) take_back(run, &cells);
+    *settled = status == PSI_OK && (result->verdict == PSI_VERDICT_CERTAIN ||
+                                    cluster_share_open(result->doubtful, result->past) <
+                                        cluster_share_open(cells.doubtful, cells.past));
+    if (!*settled) cluster_take_back(run, &cells);
     if (status != PSI_OK) status = cluster_go_without(run, status); // labels of cells are an answer
-    answer_free(run->ctx, &cells);
+    cluster_answer_free(run->ctx, &cells);
     return status;
 }
