@@ -118,14 +118,14 @@ static size_t divide(growing *grow, size_t begin, size_t end, const float *plane
 
 // Moves the plane between two means into the widest gap of the middle half of the way from one to
 // the other, so that it cuts through as few as may be of what looks alike. Where there is no empty
-// bin in the middle it stays.
-static void move_into_gap(growing *grow, size_t begin, size_t end, double apart, float *plane)
+// bin in the middle it stays. square: of the distance between the means.
+static void move_into_gap(growing *grow, size_t begin, size_t end, double square, float *plane)
 {
     enum { BINS = 32 };
     const size_t width = grow->width;
     size_t count[BINS] = {0}, best = 0, best_end = 0;
-    // along the normal, which is the difference of the means, these are at ± apart²/2
-    const double half = 0.25 * apart;
+    // the normal is the difference of the means, so that these are at ± square/2 along it
+    const double half = 0.25 * square;
     for (size_t i = begin; i < end; i++) {
         const float *x = grow->vectors + grow->row[i] * width;
         float along = plane[width];
@@ -147,7 +147,7 @@ static bool halve(growing *grow, size_t begin, size_t end, float *plane, size_t 
 {
     enum { TURNS = 10 };
     const size_t width = grow->width, n = end - begin;
-    double apart = 0.0;
+    double square = 0.0; // of the distance between the means
     size_t right;
     if (!find_direction(grow, begin, end)) return false;
     plane[width] = 0.0f;
@@ -172,13 +172,13 @@ static bool halve(growing *grow, size_t begin, size_t end, float *plane, size_t 
             offset -= 0.5 * (a - b) * (a + b);
         }
         plane[width] = (float)offset;
-        apart = 0.0; // squared
-        for (size_t w = 0; w < width; w++) apart += (double)plane[w] * (double)plane[w];
+        square = 0.0;
+        for (size_t w = 0; w < width; w++) square += (double)plane[w] * (double)plane[w];
         if (divide(grow, begin, end, plane, &right) == 0) break;
     }
     if (right == 0 || right == n) return false;
-    if (apart > 0.0) {
-        move_into_gap(grow, begin, end, apart, plane);
+    if (square > 0.0) {
+        move_into_gap(grow, begin, end, square, plane);
         divide(grow, begin, end, plane, &right);
         if (right == 0 || right == n) return false;
     }

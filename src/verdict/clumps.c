@@ -151,10 +151,10 @@ typedef struct clumps {
     judging *run;
     const problem_looks *looks;
     const double *needed;
-    uint64_t *rows;        // (K)
-    uint64_t *transition;  // (n_rows) the one that begins there
-    uint64_t *followed[2]; // (transitions) what followed each, ascending: next latent states, and
-                           // rewards; NULL: not asked yet
+    uint64_t *rows;       // (K)
+    uint64_t *transition; // (n_rows) the one that begins there
+    size_t sides;         // of a transition: where it led and, if rewards are classes, what it paid
+    uint64_t *followed[2]; // (transitions) each side of all, ascending; NULL: not asked yet
     scatter scatter;
     double safe;
     size_t searched, scanned, doubtful;
@@ -177,13 +177,13 @@ static uint64_t visits_of(const clumps *all, const clump *of, size_t action)
     uint64_t n = 0;
     for (size_t i = 0; i < of->m; i++) {
         const uint64_t t = all->transition[of->row[i]];
-        n += t < data->n_transitions && (size_t)data->actions[t] == action;
+        n += t != UINT64_MAX && (size_t)data->actions[t] == action;
     }
     return n;
 }
 
-// What followed a transition, with its latent state and action, as a number.
-static uint64_t outcome_of(const clumps *all, uint64_t t, size_t which)
+// One side of what followed a transition, with its latent state and action, as a number.
+static uint64_t outcome_of(const clumps *all, uint64_t t, size_t side)
 {
     const judging *run = all->run;
     const psi_trajectories *data = run->problem->data;
@@ -191,8 +191,8 @@ static uint64_t outcome_of(const clumps *all, uint64_t t, size_t which)
     const uint64_t row = run->problem->row[t], k = run->result->n_latent + 1;
     const uint64_t pair =
         (uint64_t)(labels[row] + 1) * data->n_actions + (uint64_t)data->actions[t];
-    if (which == 0) return pair * k + (uint64_t)(labels[row + 1] + 1);
-    return run->rewards->n > 1 ? pair * run->rewards->n + (uint64_t)run->rewards->of[t] : pair;
+    if (side == 0) return pair * k + (uint64_t)(labels[row + 1] + 1);
+    return pair * run->rewards->n + (uint64_t)run->rewards->of[t];
 }
 
 static int ascending_numbers(const void *a, const void *b)
@@ -201,39 +201,45 @@ static int ascending_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// How often something followed, in all.
-static size_t times_followed(const clumps *all, size_t which, uint64_t outcome)
+// How many of all transitions have less than this on a side.
+static size_t count_below(const clumps *all, size_t side, uint64_t outcome)
 {
-    const size_t n = all->run->problem->data->n_transitions;
-    size_t bound[2];
-    for (size_t side = 0; side < 2; side++) { // the first that is not less, and the first beyond
-        size_t low = 0, high = n;
-        while (low < high) {
-            const size_t middle = low + (high - low) / 2;
-            const uint64_t at = all->followed[which][middle];
-            if (at < outcome || (side == 1 && at == outcome)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+    size_t low = 0, high = all->run->problem->data->n_transitions;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (all->followed[side][middle] < outcome) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
-        bound[side] = low;
     }
-    return bound[1] - bound[0];
+    return low;
 }
 
 static psi_status sort_outcomes(clumps *all)
 {
     psi_status status = PSI_OK;
     const size_t n = all->run->problem->data->n_transitions;
-    for (size_t which = 0; which < 2; which++) {
-        if (all->followed[which]) continue;
-        TRY(base_alloc(all->run->ctx, n, sizeof **all->followed, &all->followed[which]));
-        for (size_t t = 0; t < n; t++) all->followed[which][t] = outcome_of(all, t, which);
-        qsort(all->followed[which], n, sizeof **all->followed, ascending_numbers);
+    for (size_t side = 0; side < all->sides; side++) {
+        if (all->followed[side]) continue;
+        TRY(base_alloc(all->run->ctx, n, sizeof **all->followed, &all->followed[side]));
+        for (size_t t = 0; t < n; t++) all->followed[side][t] = outcome_of(all, t, side);
+        qsort(all->followed[side], n, sizeof **all->followed, ascending_numbers);
     }
 done:
     return status;
+}
+
+// Whether a side of a transition is that of no other but some of the clump.
+static bool is_alone(const clumps *all, const clump *of, uint64_t t, size_t side)
+{
+    const uint64_t outcome = outcome_of(all, t, side);
+    size_t here = 0;
+    for (size_t i = 0; i < of->m; i++) {
+        const uint64_t other = all->transition[of->row[i]];
+        here += other != UINT64_MAX && outcome_of(all, other, side) == outcome;
+    }
+    return count_below(all, side, outcome + 1) - count_below(all, side, outcome) == here;
 }
 
 // Nats by which something followed an action in a clump that never followed it in the n others of
@@ -246,15 +252,9 @@ static double nats_of_oddity(const clumps *all, const clump *of, int32_t label, 
     const double others = (double)(visits - visits_of(all, of, action));
     for (size_t i = 0; i < of->m; i++) {
         const uint64_t t = all->transition[of->row[i]];
-        if (t >= data->n_transitions || (size_t)data->actions[t] != action) continue;
-        for (size_t which = 0; which < 2; which++) {
-            const uint64_t outcome = outcome_of(all, t, which);
-            size_t here = 0;
-            for (size_t j = 0; j < of->m; j++) {
-                const uint64_t other = all->transition[of->row[j]];
-                here += other < data->n_transitions && outcome_of(all, other, which) == outcome;
-            }
-            if (times_followed(all, which, outcome) == here) return log1p(others);
+        if (t == UINT64_MAX || (size_t)data->actions[t] != action) continue;
+        for (size_t side = 0; side < all->sides; side++) {
+            if (is_alone(all, of, t, side)) return log1p(others);
         }
     }
     return 0.0;
@@ -284,45 +284,54 @@ static double complete(clumps *all, int32_t label, clump *of, double gap)
     }
 }
 
-// A clump that stands apart has to show enough of every action, and nothing that its latent state
-// does not show elsewhere; what is odd makes it stand apart, too.
+// How many actions a clump leaves open that stands apart by so many nats: those that were taken too
+// rarely, and those after which something odd came, which makes it stand apart, too. Each is a
+// doubt, where it is to be said.
+static psi_status find_open(clumps *all, const clump *of, int32_t label, double nats, bool said,
+                            size_t *open)
+{
+    psi_status status = PSI_OK;
+    judging *run = all->run;
+    const size_t actions = run->problem->data->n_actions;
+    const size_t g = (size_t)label - (run->result->has_terminal ? 1 : 0);
+    *open = 0;
+    for (size_t a = 0; a < actions; a++) {
+        const uint64_t n = visits_of(all, of, a);
+        const double odd = nats_of_oddity(all, of, label, a);
+        if (!run->taken[a] || nats + odd < all->safe) continue;
+        if ((double)n >= all->needed[g * actions + a] && odd == 0.0) continue;
+        ++*open;
+        if (!said) continue;
+        TRY(verdict_doubt(
+            run,
+            (psi_doubt){.kind = PSI_DOUBT_RARE, .state = label, .other = (int32_t)a, .visits = n}));
+    }
+done:
+    return status;
+}
+
+// With the gap to the rest of its branch first, which is no less than that to all others.
 static psi_status ask(clumps *all, const clump *part, double gap)
 {
     psi_status status = PSI_OK;
-    clump whole = *part, *of = &whole;
-    judging *run = all->run;
-    const size_t actions = run->problem->data->n_actions;
-    const int32_t label = label_of(all, of), first = run->result->has_terminal ? 1 : 0;
-    const double most = log1p((double)run->problem->data->n_transitions);
-    bool any = false; // action is left open
+    clump of = *part;
+    const psi_trajectories *data = all->run->problem->data;
+    const int32_t label = label_of(all, &of), first = all->run->result->has_terminal ? 1 : 0;
+    const double most = log1p((double)data->n_transitions); // of what is odd
+    size_t open;
     if (label < first) return PSI_OK;
-    const double scale = verdict_scale_around(&all->scatter, all->looks, of->row[0], label, of->m);
-    const double *needed = all->needed + (size_t)(label - first) * actions;
-    double nats = nats_of_gap(of->m, of->extent, gap, scale);
+    const double scale = verdict_scale_around(&all->scatter, all->looks, of.row[0], label, of.m);
+    double nats = nats_of_gap(of.m, of.extent, gap, scale);
     if (nats == 0.0 || nats + most < all->safe) return PSI_OK;
-    TRY(base_cancelled(run->ctx));
+    TRY(base_cancelled(all->run->ctx));
     TRY(sort_outcomes(all));
-    for (size_t turn = 0; turn < 2; turn++) {
-        for (size_t a = 0; a < actions; a++) {
-            const uint64_t n = visits_of(all, of, a);
-            const double odd = nats_of_oddity(all, of, label, a);
-            if (!run->taken[a] || nats + odd < all->safe) continue;
-            if ((double)n >= needed[a] && odd == 0.0) continue;
-            any = true;
-            if (turn == 0) continue; // the gap to all others is looked for first
-            TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
-                                               .state = label,
-                                               .other = (int32_t)a,
-                                               .visits = n}));
-        }
-        if (!any) goto done;
-        if (turn == 1) break;
-        gap = complete(all, label, &whole, gap);
-        if (of->m >= all->rows[label]) goto done; // they are all of it
-        nats = nats_of_gap(of->m, of->extent, gap, scale);
-        any = false;
-    }
-    all->doubtful += of->m;
+    TRY(find_open(all, &of, label, nats, false, &open));
+    if (open == 0) goto done;
+    gap = complete(all, label, &of, gap);
+    if (of.m >= all->rows[label]) goto done; // they are all of it
+    nats = nats_of_gap(of.m, of.extent, gap, scale);
+    TRY(find_open(all, &of, label, nats, true, &open));
+    if (open > 0) all->doubtful += of.m;
 done:
     return status;
 }
@@ -382,7 +391,8 @@ psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const do
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
-    clumps all = {.run = run, .looks = looks, .needed = needed};
+    clumps all = {
+        .run = run, .looks = looks, .needed = needed, .sides = run->rewards->n > 1 ? 2 : 1};
     linkage *branch = NULL;
     *doubtful = 0;
     TRY(base_alloc(run->ctx, 1, sizeof *branch, &branch));

@@ -5,7 +5,7 @@
     textbook.py run FOLDER --psifold build/psifold
 
 Their latent states are those of the exact model (truth.py). Each is shown as a number, as the numbers that
-describe it with a little noise, or as twelve numbers drawn for it. Instances 0 to 31 were looked at."""
+describe it with a little noise, or as twelve numbers drawn for it. Instances 0 to 287 were looked at."""
 import itertools
 import math
 import sys
