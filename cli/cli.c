@@ -1,5 +1,5 @@
 // Running a command: results, errors, progress, Ctrl-C.
-#include "cli/cli.h"
+#include "cli/internal.h"
 
 #include "base/memory.h"
 #include "base/progress.h"
@@ -12,7 +12,7 @@
 
 void cli_print(cli_call *cli, const char *format, ...)
 {
-    if (cli->json) return;
+    if (cli->json || cli->silent) return;
     va_list arguments;
     va_start(arguments, format);
     vprintf(format, arguments);
@@ -126,7 +126,7 @@ void cli_close_line(cli_call *cli)
 static void show_log(void *user, psi_log_level level, const char *sentence)
 {
     cli_call *cli = user;
-    if (cli->quiet && level == PSI_LOG_NOTE) return;
+    if (cli->silent || (cli->quiet && level == PSI_LOG_NOTE)) return;
     cli_close_line(cli);
     fprintf(stderr, "%s: %s\n", level == PSI_LOG_WARNING ? "warning" : "note", sentence);
 }
@@ -209,7 +209,7 @@ int cli_execute(const cli_command *command, int argc, char **argv)
     cli_close_line(&cli);
     const bool helped = status == PSI_ECANCELLED && !cli.ctx;
     if (status != PSI_OK && cli.ctx) {
-        cli_complain("%s", psi_error(cli.ctx)->message);
+        if (!cli.silent) cli_complain("%s", psi_error(cli.ctx)->message);
         json_object_clear(cli.result);
         json_object_set_new(cli.result, "error", json_string(psi_error(cli.ctx)->message));
         json_object_set_new(cli.result, "status", json_string(psi_status_name(status)));
@@ -219,6 +219,7 @@ int cli_execute(const cli_command *command, int argc, char **argv)
         if (status == PSI_OK) status = printed;
     }
     json_decref(cli.result);
+    if (status != PSI_OK && cli.ctx) cli_end_job(&cli, exit_code(status));
     catch_signals(NULL);
     psi_ctx_free(cli.ctx);
     // a full disk behind a redirected stdout must not look like success

@@ -11,14 +11,17 @@
 #include <stdio.h>
 
 typedef struct cli_call {
-    psi_ctx *ctx;      // there once cli_parse succeeded
-    bool json;         // one JSON object on stdout, everything else on stderr
-    bool quiet;        // no progress, no notes
-    uint64_t seed;     // --seed
-    size_t threads;    // --threads; 0: all processors
-    size_t max_memory; // --max-memory, bytes; 0: what the machine or its control group has
-    json_t *result;    // what --json prints; commands fill it
+    psi_ctx *ctx;             // there once cli_parse succeeded
+    bool json;                // one JSON object on stdout, everything else on stderr
+    bool quiet;               // no progress, no notes
+    uint64_t seed;            // --seed
+    size_t threads;           // --threads; 0: all processors
+    size_t max_memory;        // --max-memory, bytes; 0: what the machine or its control group has
+    const char *const *files; // (n_files) the words of FILE...
+    size_t n_files;
+    json_t *result; // what --json prints; commands fill it
     bool on_terminal, line_open;
+    bool silent;     // not rank 0: it says nothing but why it cannot go on
     double reported; // when progress was last told, in seconds
 } cli_call;
 
@@ -32,12 +35,14 @@ typedef struct cli_options {
 
 typedef struct cli_usage {
     const char *name;      // "generate"
-    const char *arguments; // "TASK"; every word is one positional argument, "[…]" may be left out
+    const char *arguments; // "TASK"; every word is one positional argument, "[…]" may be left
+                           // out, the last may be "FILE...", several (cli->files)
     const char *summary;   // one line
     const char *text;      // a paragraph or two; may be NULL
     const char *example;   // a command that works
     cli_options *options;  // (n_options)
     size_t n_options;
+    bool shared; // several processes (mpirun) do it together: it calls cli_join_others
 } cli_usage;
 
 // The table of a command's own rows, for cli_options.
@@ -51,6 +56,15 @@ enum { CLI_MAX_ARGUMENTS = 4 };
 // saying on stderr what is wrong, PSI_ECANCELLED after --help was answered.
 psi_status cli_parse(cli_call *cli, const cli_usage *usage, int argc, char **argv,
                      const char *arguments[CLI_MAX_ARGUMENTS]);
+
+// One of several processes, as mpirun has started them, or --mpi (CLI_MPI) says. Rank 0 speaks for
+// all of them.
+psi_status cli_join_others(cli_call *cli, bool wanted);
+#define CLI_MPI(field)                                                                             \
+    {                                                                                              \
+        "mpi", 0, PSI_OPTION_FLAG, field, NULL, "off", NULL, PSI_OPTION_MORE,                      \
+            "one of several processes, also where mpirun leaves no sign of itself"                 \
+    }
 
 // A line of the human-readable result; silent under --json.
 void cli_print(cli_call *cli, const char *format, ...) PRINTF_LIKE(2, 3);

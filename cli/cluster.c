@@ -1,10 +1,12 @@
 // psifold cluster: the main job.
+#include "base/comm.h"
 #include "cli/cluster_result.h"
 #include "cli/commands.h"
+#include "cli/labels.h"
 
 typedef struct cluster_call {
     const char *output;
-    bool replace, resume;
+    bool replace, resume, mpi;
     psi_read_options reading;
     psi_cluster_options how;
 } cluster_call;
@@ -20,6 +22,7 @@ static const psi_option OPTIONS[] = {
      "go on with a run that was interrupted"},
     {"key", 0, PSI_OPTION_TEXT, FIELD(reading.observation_key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
      "which entry of a Dict observation"},
+    CLI_MPI(FIELD(mpi)),
 };
 
 // A line on the terminal for every refinement, those that an earlier process has made included.
@@ -55,13 +58,15 @@ static psi_status use_paper(cli_call *cli, uint64_t given, psi_cluster_options *
 }
 
 // A run that stopped for a reason that may pass was kept.
-static void say_how_to_go_on(cli_call *cli, const char *file, const char *output)
+static void say_how_to_go_on(cli_call *cli, const char *output)
 {
     cli_close_line(cli);
+    if (cli->silent) return;
+    fputs("psifold cluster", stderr);
+    for (size_t i = 0; i < cli->n_files; i++) fprintf(stderr, " %s", cli->files[i]);
     fprintf(stderr,
-            "psifold cluster %s -o %s --resume, with the same options (but any --budget), goes on "
-            "from here\n",
-            file, output);
+            " -o %s --resume, with the same options (but any --budget), goes on from here\n",
+            output);
 }
 
 static psi_status check_call(cli_call *cli, const cluster_call *call)
@@ -76,8 +81,7 @@ static psi_status check_call(cli_call *cli, const cluster_call *call)
 }
 
 // Whose folder it is comes first: data may take long to be read.
-static psi_status cluster(cli_call *cli, const cluster_call *call, const char *file, bool *finished,
-                          psi_run **run)
+static psi_status cluster(cli_call *cli, const cluster_call *call, bool *finished, psi_run **run)
 {
     psi_status status = PSI_OK;
     const psi_folder_mode mode = call->resume    ? PSI_FOLDER_RESUME
@@ -85,18 +89,31 @@ static psi_status cluster(cli_call *cli, const cluster_call *call, const char *f
                                                  : PSI_FOLDER_NEW;
     psi_run_folder *folder = NULL;
     psi_trajectories *data = NULL;
+    char *paths = NULL;
     bool begun = false;
-    TRY(psi_run_folder_open(cli->ctx, call->output, mode, &folder));
-    *finished = psi_run_folder_finished(folder);
-    if (!*finished) TRY(psi_trajectories_read(cli->ctx, file, &call->reading, &data));
+    *finished = false;
+    if (psi_rank(cli->ctx) == 0) {
+        TRY(psi_run_folder_open(cli->ctx, call->output, mode, &folder));
+        *finished = psi_run_folder_finished(folder);
+    }
+    TRY(base_broadcast(cli->ctx, finished, sizeof *finished, 0));
+    if (!*finished) {
+        TRY(psi_trajectories_read_all(cli->ctx, cli->files, cli->n_files, &call->reading, &data));
+        TRY(cli_paths_text(cli, &paths));
+    }
     psi_run_folder *open = folder;
     folder = NULL;
     begun = true;
-    TRY(psi_cluster_into(open, file, data, &call->how, run));
+    if (open) {
+        TRY(psi_cluster_into(open, paths, data, &call->how, run));
+    } else if (!*finished) { // its folder is that of rank 0
+        TRY(psi_cluster(cli->ctx, data, &call->how, run));
+    }
 done:
     if (status == PSI_ECANCELLED || (begun && (status == PSI_EIO || status == PSI_ENOMEM))) {
-        say_how_to_go_on(cli, file, call->output);
+        say_how_to_go_on(cli, call->output);
     }
+    base_free(cli->ctx, paths);
     psi_run_folder_close(folder);
     psi_trajectories_free(cli->ctx, data);
     return status;
@@ -110,9 +127,10 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}, {psi_cluster_option_table(), how, 0}};
     const cli_usage usage = {
         .name = "cluster",
-        .arguments = "FILE",
+        .arguments = "FILE...",
         .summary = "Finds the reward-predictive latent states of a data set",
         .text =
+            "Several files or folders are one data set, in the order in which they are given.\n"
             "Leaves a run folder with the labels of all observations, the latent model, the\n"
             "network that tells the latent states apart, and a record of how it got there.\n"
             "A run that was interrupted, by Ctrl-C or worse, goes on with --resume and the same\n"
@@ -121,23 +139,26 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
             "first refinement: it goes without that, is not certain, and says why.",
         .example = "psifold cluster points -o run",
         .options = options,
-        .n_options = CLI_COUNT(options)};
+        .n_options = CLI_COUNT(options),
+        .shared = true};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_run *run = NULL;
     bool finished;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    TRY(cli_join_others(cli, call.mpi));
     TRY(check_call(cli, &call));
     TRY(use_paper(cli, options[1].given, how));
     how->seed = cli->seed;
     how->watch = watch;
     how->user = cli;
-    TRY(cluster(cli, &call, arguments[0], &finished, &run));
+    TRY(cluster(cli, &call, &finished, &run));
+    if (psi_rank(cli->ctx) > 0) goto done;
     if (finished) {
         cli_print(cli, "%s is finished: %zu latent states", call.output, run->n_latent);
         status = cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent));
     } else {
         cli_print_run(cli, run);
-        if (run->stopped) say_how_to_go_on(cli, arguments[0], call.output);
+        if (run->stopped) say_how_to_go_on(cli, call.output);
         status = cli_set_run(cli, run);
     }
 done:

@@ -98,7 +98,7 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     cli_options options[] = {{&(const psi_option_table){OPTIONS, 1}, &call, 0}}; // only --key
     const cli_usage usage = {
         .name = "evaluate",
-        .arguments = "RUN FILE",
+        .arguments = "RUN FILE...",
         .summary = "Measures how well a run predicts the reward sequences of a data set",
         .text =
             "Refinement by refinement, and finally: on the data that the run was made from its\n"
@@ -116,9 +116,9 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
     psi_run_errors *errors = NULL;
     psi_error_floor floor;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, 0.0, &run, &data, &labels,
-                        &own));
-    cli_print(cli, "%s on %s%s", arguments[0], arguments[1], own ? ", its own data" : "");
+    TRY(cli_load_labels(cli, arguments[0], call.key, 0.0, &run, &data, &labels, &own));
+    cli_print(cli, "%s on %s%s%s", arguments[0], arguments[1], cli->n_files > 1 ? ", …" : "",
+              own ? ", its own data" : "");
     TRY(psi_run_evaluate(cli->ctx, run, data, labels, own, &errors));
     TRY(psi_error_floor_of(cli->ctx, run, data, labels, &floor));
     TRY(print_errors(cli, errors, &floor));
@@ -139,7 +139,7 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
     labels_call call = {0};
     cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {.name = "assign",
-                             .arguments = "RUN FILE",
+                             .arguments = "RUN FILE...",
                              .summary =
                                  "Says which latent state every observation of a data set is",
                              .example = "psifold assign run other -o labels.npy",
@@ -157,8 +157,8 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
         goto done;
     }
     TRY(cli_output_open(cli, call.output, call.replace, &output));
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, call.min_confidence, &run, &data,
-                        &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], call.key, call.min_confidence, &run, &data, &labels,
+                        &own));
     size_t unknown = 0;
     for (size_t i = 0; i < data->n_observations; i++) unknown += labels[i] < 0;
     const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};

@@ -104,13 +104,12 @@ static void print_rewards(cli_call *cli, const psi_trajectories *data, const psi
     }
 }
 
-static void print_summary(cli_call *cli, const char *path, const psi_trajectories *data,
-                          const psi_summary *summary)
+static void print_summary(cli_call *cli, const psi_trajectories *data, const psi_summary *summary)
 {
     char episodes[CLI_NUMBER], transitions[CLI_NUMBER], rows[CLI_NUMBER], bytes[CLI_NUMBER];
     char shape[64];
     shape_text(psi_observations_shape(data->observations), shape, sizeof shape);
-    cli_print(cli, "%s", path);
+    for (size_t i = 0; i < cli->n_files; i++) cli_print(cli, "%s", cli->files[i]);
     cli_print(cli, "  episodes        %s, of %zu to %zu steps, %.1f on average",
               cli_count(episodes, data->n_episodes), summary->length_min, summary->length_max,
               summary->length_mean);
@@ -147,19 +146,19 @@ psi_status cli_inspect(cli_call *cli, int argc, char **argv)
     cli_options options[] = {{CLI_TABLE(OPTIONS), &how, 0}};
     const cli_usage usage = {
         .name = "inspect",
-        .arguments = "FILE",
+        .arguments = "FILE...",
         .summary = "Says what is in a data set, and what is wrong with it",
         .text =
             "FILE is a Minari folder or file, a D4RL or d3rlpy HDF5 file, or an .npz; which of\n"
-            "them is seen from its content.",
+            "them is seen from its content. Several are one data set.",
         .example = "psifold inspect lock",
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(psi_trajectories_read(cli->ctx, arguments[0], &how, &data));
+    TRY(psi_trajectories_read_all(cli->ctx, cli->files, cli->n_files, &how, &data));
     TRY(psi_trajectories_summary(cli->ctx, data, &summary));
-    print_summary(cli, arguments[0], data, summary);
+    print_summary(cli, data, summary);
     status = fill_result(cli, data, summary);
 done:
     psi_summary_free(cli->ctx, summary);

@@ -27,4 +27,10 @@ void cli_show_help(cli_help form, const cli_usage *usage, const cli_row *rows, s
 
 psi_status cli_make_ctx(cli_call *cli); // from --threads and --quiet
 
+// Whether another process does all of this command's work.
+bool cli_is_spare(const cli_call *cli, const cli_usage *usage);
+// One process that cannot go on ends the job: the others would wait for it. Returns if there are
+// none.
+void cli_end_job(cli_call *cli, int code);
+
 #endif

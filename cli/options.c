@@ -130,15 +130,21 @@ static psi_status parse_options(parsing *parser, int argc, char **argv)
     return PSI_OK;
 }
 
-// Gives the words that are no options their places: "FILE [OTHER]" wants one and takes two.
-static psi_status parse_arguments(const parsing *parser, int argc, char **argv,
+// Gives the words that are no options their places: "FILE [OTHER]" wants one and takes two,
+// "FILE..." takes all that are left.
+static psi_status parse_arguments(cli_call *cli, const parsing *parser, int argc, char **argv,
                                   const char *arguments[CLI_MAX_ARGUMENTS])
 {
     const char *pattern = parser->usage->arguments;
     size_t taken = 0;
     for (const char *at = pattern; *at;) {
         const size_t length = strcspn(at, " ");
-        if (optind < argc) {
+        if (optind < argc && memmem(at, length, "...", 3)) {
+            arguments[taken++] = argv[optind];
+            cli->files = (const char *const *)argv + optind;
+            cli->n_files = (size_t)(argc - optind);
+            optind = argc;
+        } else if (optind < argc) {
             arguments[taken++] = argv[optind++];
         } else if (*at != '[') {
             cli_complain("%s needs %.*s; 'psifold %s --help' has an example", parser->usage->name,
@@ -168,6 +174,8 @@ psi_status cli_parse(cli_call *cli, const cli_usage *usage, int argc, char **arg
         cli_show_help(parser.help, usage, parser.row, parser.n);
         return PSI_ECANCELLED;
     }
-    status = parse_arguments(&parser, argc, argv, arguments);
-    return status == PSI_OK ? cli_make_ctx(cli) : status;
+    status = parse_arguments(cli, &parser, argc, argv, arguments);
+    if (status != PSI_OK) return status;
+    if (cli_is_spare(cli, usage)) return PSI_ECANCELLED;
+    return cli_make_ctx(cli);
 }

@@ -89,7 +89,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "verify",
-        .arguments = "RUN [FILE]",
+        .arguments = "RUN [FILE...]",
         .summary = "Repeats a run's certificate on other data",
         .text =
             "For every latent state and action, compares rewards and successor features in FILE\n"
@@ -113,8 +113,7 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
                  "verify needs FILE, the data to test the run on, or "
                  "--files"));
     }
-    TRY(cli_load_labels(cli, arguments[0], arguments[1], call.key, 0.0, &run, &data, &labels,
-                        &own));
+    TRY(cli_load_labels(cli, arguments[0], call.key, 0.0, &run, &data, &labels, &own));
     const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));

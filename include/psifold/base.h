@@ -110,6 +110,27 @@ PSI_API const psi_error_record *psi_error(const psi_ctx *ctx);
 PSI_API int psi_threads(const psi_ctx *ctx); // how many threads it works with
 PSI_API void psi_cancel(psi_ctx *ctx);       // running work returns PSI_ECANCELLED at its next step
 
+// ---- several processes --------------------------------------------------------------------------
+
+// Makes this process one of those that mpirun, mpiexec or srun has started together, as far as
+// their environment says so, or wanted does. MPI is loaded for that, and only then (the component
+// libpsifold-mpi.so): PSI_EUNSUPPORTED if it is not there. A process alone is rank 0 of 1. The
+// context must be the only one of its process that does this; psi_ctx_free waits for the others.
+PSI_API psi_status psi_ranks_join(psi_ctx *ctx, bool wanted);
+PSI_API int psi_rank(const psi_ctx *ctx);  // which process this is, from 0 on
+PSI_API int psi_ranks(const psi_ctx *ctx); // how many there are
+
+// What talking to the others has taken this process so far.
+typedef struct psi_ranks_cost {
+    uint64_t calls, bytes; // sent
+    double seconds;        // waiting included
+} psi_ranks_cost;
+PSI_API psi_ranks_cost psi_ranks_spent(const psi_ctx *ctx);
+
+// Ends all processes of the job with this code, since one of them cannot go on. Does not return
+// where there are others.
+PSI_API void psi_ranks_abandon(psi_ctx *ctx, int code);
+
 // Element types of arrays, in memory and in files.
 #define PSI_DTYPE_TABLE(X)                                                                         \
     X(UINT8, 1, "uint8")                                                                           \

@@ -69,6 +69,7 @@ typedef struct psi_cluster_phase {
     double seconds;
     uint64_t passes; // observations that went through a network: each step of a training counts its
                      // batch, each prediction its rows; heads on features that are kept see none
+    psi_ranks_cost talk; // with other processes, where there are some
 } psi_cluster_phase;
 
 // What can be chosen about a clustering (psi_cluster_option_table describes it).
@@ -217,7 +218,7 @@ typedef struct psi_run {
 
     // what it was made from, and how
     psi_fingerprint fingerprint;
-    char *data_path;       // for the record; NULL: not known
+    char *data_path;       // for the record, several files one a line; NULL: not known
     char *observation_key; // the entry of their Dict observation; NULL: there is only one
     size_t n_episodes, n_transitions, n_observations, n_actions;
     psi_dtype observation_dtype; // of a single one, not stacked
@@ -449,6 +450,9 @@ PSI_API bool psi_run_folder_finished(const psi_run_folder *folder); // nothing i
 // Closes it, and leaves it as it was found. NULL is fine.
 PSI_API void psi_run_folder_close(psi_run_folder *folder);
 
+// Of several processes (psi_ranks_join) rank 0 opens the folder and makes this call while the others
+// make that of psi_cluster.
+//
 // The whole method, as psi_cluster, in a folder: goes on where an interrupted run has stopped, and
 // reads one that is finished. PSI_EUSAGE, naming the difference, unless a run is resumed with the
 // data, options, seed, number of threads and version that it was started with. data_path is for the

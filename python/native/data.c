@@ -71,13 +71,27 @@ static int keep(flat_session *session, psi_trajectories *owned, flat_data **out)
     return flat_fail(session, PSI_ENOMEM, "no memory for trajectories");
 }
 
-int flat_data_read(flat_session *session, const char *path, const char *key, flat_data **out)
+// paths: one a line
+int flat_data_read(flat_session *session, const char *paths, const char *key, flat_data **out)
 {
     psi_trajectories *read;
     const psi_read_options how = {.observation_key = key};
+    size_t n = 1;
+    int status = PSI_ENOMEM;
     *out = NULL;
-    const psi_status status = psi_trajectories_read(session->ctx, path, &how, &read);
-    return status == PSI_OK ? keep(session, read, out) : (int)status;
+    for (const char *at = paths; *at; at++) n += *at == '\n';
+    char *copy = strdup(paths), *at = copy;
+    const char **list = malloc(n * sizeof *list);
+    if (copy && list) {
+        for (size_t i = 0; i < n; i++) list[i] = strsep(&at, "\n");
+        status = (int)psi_trajectories_read_all(session->ctx, list, n, &how, &read);
+        if (status == PSI_OK) status = keep(session, read, out);
+    } else {
+        status = flat_fail(session, PSI_ENOMEM, "no memory for a list of files");
+    }
+    free(list);
+    free(copy);
+    return status;
 }
 
 int flat_run_data(flat_session *session, const flat_run *run, flat_data **out)

@@ -86,7 +86,7 @@ typedef struct flat_data flat_data;
 
 // Over the caller's memory, which must outlive it.
 FLAT_API int flat_data_over(flat_session *session, const flat_columns *columns, flat_data **out);
-FLAT_API int flat_data_read(flat_session *session, const char *path, const char *key,
+FLAT_API int flat_data_read(flat_session *session, const char *paths, const char *key,
                             flat_data **out);
 // task: {"task": …, "preset": …, "options": {…}}
 FLAT_API int flat_data_generate(flat_session *session, const char *task, uint64_t episodes,

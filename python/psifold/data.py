@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import byref, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     import minari
 
 Array = npt.NDArray[Any]
-#: What ``cluster`` takes: trajectories, a path, a Minari data set, or a mapping of arrays.
-Data = Union["Trajectories", str, os.PathLike[str], Mapping[str, Any], "minari.MinariDataset"]
+AnyPath = Union[str, os.PathLike[str]]
+#: What ``cluster`` takes: trajectories, a path or several, a Minari data set, or a mapping of
+#: arrays.
+Data = Union["Trajectories", AnyPath, Sequence[AnyPath], Mapping[str, Any], "minari.MinariDataset"]
 
 
 class Episode(NamedTuple):
@@ -284,12 +286,19 @@ class Trajectories:
         return to_minari(self, dataset_id)
 
 
-def read(path: str | os.PathLike[str], *, key: str | None = None) -> Trajectories:
+def read(path: AnyPath | Sequence[AnyPath], *, key: str | None = None) -> Trajectories:
     """Reads a data set: Minari, D4RL or d3rlpy HDF5, or .npz; which of them is seen from its
-    content. ``key`` is the entry of a Dict observation."""
+    content. Several files are one data set, in the order of the list. ``key`` is the entry of a
+    Dict observation."""
     session, out = Session(), c_void_p()
-    session.work("flat_data_read", encoded(path), None if key is None else key.encode(), byref(out))
-    return Trajectories._from(Handle(session, out, "flat_data_free"), Path(path).resolve())
+    files = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    if not files:
+        raise UsageError("a data set is at least one file")
+    lines = "\n".join(str(Path(file).resolve()) for file in files)  # as the run keeps them
+    session.work(
+        "flat_data_read", encoded(lines), None if key is None else key.encode(), byref(out)
+    )
+    return Trajectories._from(Handle(session, out, "flat_data_free"), Path(lines))
 
 
 def generate(
@@ -334,7 +343,7 @@ def as_trajectories(data: Any, key: str | None = None) -> Trajectories:
         if key not in (None, data.observation_key):
             raise UsageError(f"key={key!r}, but these trajectories are of one observation only")
         return data
-    if isinstance(data, (str, os.PathLike)):
+    if isinstance(data, (str, os.PathLike, list, tuple)):
         return read(data, key=key)
     if isinstance(data, Mapping):
         return Trajectories(**data)
@@ -343,6 +352,6 @@ def as_trajectories(data: Any, key: str | None = None) -> Trajectories:
 
         return from_minari(data, key)
     raise UsageError(
-        f"{type(data).__name__} is no data set: give trajectories, a path, a Minari data set, or a "
+        f"{type(data).__name__} is no data set: give trajectories, paths, a Minari data set, or a "
         "mapping of observations, actions, rewards, episode_lengths and terminated"
     )

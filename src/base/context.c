@@ -4,11 +4,13 @@
 
 #include "base/blas.h"
 #include "base/checked.h"
+#include "base/comm_part.h"
 #include "base/progress.h"
 #include "base/threads.h"
 
 #include <cblas.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,6 +30,7 @@ struct psi_ctx {
     psi_ctx *parent;     // whose cancel is this one's, too; NULL
     psi_ctx *root;       // the parent's parent's …, or this one: whose bound on memory counts
     atomic_size_t taken; // bytes, by all below the root
+    base_comm comm;
 };
 
 // Every block is preceded by this record; the block itself starts on a cache line.
@@ -59,7 +62,9 @@ psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
     }
     if (chosen.threads < 0 || chosen.threads > 1024) return PSI_EUSAGE;
     if (chosen.threads == 0) {
-        const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+        cpu_set_t own; // processes that share a machine may have been given some of them each
+        const bool known = sched_getaffinity(0, sizeof own, &own) == 0;
+        const long processors = known ? CPU_COUNT(&own) : sysconf(_SC_NPROCESSORS_ONLN);
         chosen.threads = processors < 1 ? 1 : processors > 1024 ? 1024 : (int)processors;
     }
     psi_ctx *ctx = chosen.allocator.resize(chosen.allocator.user, NULL, sizeof *ctx);
@@ -72,6 +77,7 @@ psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
     atomic_init(&ctx->deadline, 0.0);
     atomic_init(&ctx->taken, 0);
     ctx->root = ctx;
+    ctx->comm.ranks = 1;
     // the team is the only pool of threads: OpenBLAS's own would fight with it for the cores
     openblas_set_num_threads(1);
     const psi_status status = base_team_new(ctx, chosen.threads, &ctx->team);
@@ -86,6 +92,7 @@ psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
 void psi_ctx_free(psi_ctx *ctx)
 {
     if (!ctx) return;
+    base_comm_finish(&ctx->comm);
     base_team_free(ctx, ctx->team);
     pthread_mutex_destroy(&ctx->blas_lock);
     pthread_mutex_destroy(&ctx->error_lock);
@@ -117,6 +124,11 @@ void psi_cancel(psi_ctx *ctx)
 struct base_team *base_ctx_team(psi_ctx *ctx)
 {
     return ctx->team;
+}
+
+base_comm *base_ctx_comm(psi_ctx *ctx)
+{
+    return &ctx->comm;
 }
 
 psi_status base_blas_ready(psi_ctx *ctx)

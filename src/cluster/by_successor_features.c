@@ -260,6 +260,8 @@ psi_status cluster_find_by_successor_features(clustering_run *run)
                       rewards->deviation > 0.0 ? " up to noise" : "");
         goto done;
     }
+    TRY(cluster_go_on_alone(run, "successor features are learnt by one process"));
+    if (run->elsewhere) goto done;
     TRY(choose_approximator(run));
     if (run->folder) {
         TRY(run_checkpoint_load(run->folder, &run->problem, &run->approximator,

@@ -2,6 +2,7 @@
 #include "cluster/clustering.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/random.h"
@@ -42,6 +43,7 @@ bool cluster_is_late(const clustering_run *run, psi_status status)
 
 bool cluster_can_spare(const clustering_run *run, psi_status status)
 {
+    if (base_ranks(run->ctx) > 1) return false; // the others have not failed
     switch (status) {
     case PSI_OK:
     case PSI_EINTERNAL: return false;
@@ -74,6 +76,36 @@ psi_status cluster_tell(clustering_run *run, const psi_cluster_step *step, size_
     if (!options->watch) return PSI_OK;
     const psi_status status = options->watch(options->user, step, number, n_observations, labels);
     run->refused = status != PSI_OK;
+    return status;
+}
+
+// The frames as they are looked at.
+static psi_status see(clustering_run *run, const psi_observations *frames)
+{
+    const psi_status status =
+        psi_observations_stack(run->ctx, frames, run->options->stack, run->seen.n_episodes,
+                               run->seen.episode_offsets, &run->stacked);
+    run->seen.observations = run->stacked;
+    return status;
+}
+
+psi_status cluster_go_on_alone(clustering_run *run, const char *why)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = run->ctx;
+    if (base_ranks(ctx) == 1) return PSI_OK;
+    if (base_rank(ctx) == 0) {
+        base_warn(ctx, "%s: process 0 of %d gathers all observations and goes on alone", why,
+                  base_ranks(ctx));
+    }
+    TRY(psi_observations_collect(ctx, run->frames, &run->whole));
+    run->elsewhere = base_rank(ctx) > 0;
+    base_go_alone(ctx);
+    if (run->elsewhere) goto done;
+    psi_observations_free(ctx, run->stacked);
+    run->stacked = NULL;
+    TRY(see(run, run->whole));
+done:
     return status;
 }
 
@@ -175,7 +207,8 @@ static psi_status tell_phases(clustering_run *run)
         if (!has_phase(run, phase)) continue;
         result->phases[result->n_phases++] = (psi_cluster_phase){.name = run_phase_name(phase),
                                                                  .seconds = phases->seconds[phase],
-                                                                 .passes = phases->passes[phase]};
+                                                                 .passes = phases->passes[phase],
+                                                                 .talk = phases->talk[phase]};
     }
 done:
     return status;
@@ -207,6 +240,8 @@ static void free_work(clustering_run *run)
     problem_inputs_free(ctx, &run->inputs);
     problem_free(ctx, &run->problem);
     psi_run_free(ctx, run->result);
+    psi_observations_free(ctx, run->stacked);
+    psi_observations_free(ctx, run->whole);
 }
 
 // What is known of a run before the work begins. The data are hashed here, and nowhere else.
@@ -245,13 +280,17 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
                           const psi_cluster_options *options, psi_run_folder *folder, psi_run **out)
 {
     psi_status status = PSI_OK;
-    clustering_run run = {
-        .ctx = ctx, .options = options, .folder = folder, .began = base_seconds()};
-    psi_trajectories seen = *data;
-    psi_observations *stacked = NULL;
+    clustering_run run = {.ctx = ctx,
+                          .options = options,
+                          .folder = folder,
+                          .frames = data->observations,
+                          .seen = *data,
+                          .began = base_seconds()};
     bool under_way = false; // what is kept of it was read
     run_phases_start(&run.state.phases, &run.inputs.passed);
+    run.state.phases.spent = base_comm_spent(ctx);
     TRY(run_options_check(ctx, options));
+    if (options->budget > 0.0) TRY(base_alone(ctx, "a budget of time"));
     TRY(new_run(ctx, data, options, &run.result));
     if (folder) {
         TRY(run_start(folder, run.result));
@@ -259,10 +298,8 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
         run.began = folder->started; // reading the data counts
         under_way = true;
     }
-    TRY(psi_observations_stack(ctx, data->observations, options->stack, data->n_episodes,
-                               data->episode_offsets, &stacked));
-    seen.observations = stacked;
-    TRY(problem_new(ctx, &seen, options->seed, &run.problem));
+    TRY(see(&run, run.frames));
+    TRY(problem_new(ctx, &run.seen, options->seed, &run.problem));
     const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
     cluster_set_deadline(&run, CLUSTER_BEFORE_WRITING);
     status = evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run);
@@ -273,10 +310,11 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
                       options->budget);
     }
     TRY(status);
+    if (run.elsewhere) goto done;
     TRY(cluster_go_without(&run, verdict_certify(ctx, &run.problem, run.result)));
     TRY(cluster_go_without(&run, find_representation(&run)));
     TRY(keep_stages(&run));
-    TRY(cluster_go_without(&run, find_known(&run, &seen)));
+    TRY(cluster_go_without(&run, find_known(&run, &run.seen)));
     TRY(cluster_go_without(&run, tell_phases(&run)));
     if (run.result->stopped || run.result->failure) {
         const psi_verdict verdict = run.result->verdict; // not certain of what was not finished
@@ -296,7 +334,6 @@ done:
     }
     base_set_deadline(ctx, 0.0);
     free_work(&run);
-    psi_observations_free(ctx, stacked);
     return status;
 }
 

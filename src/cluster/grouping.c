@@ -265,6 +265,8 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
         TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
     }
+    if (!table) TRY(cluster_go_on_alone(run, "these observations hardly repeat"));
+    if (run->elsewhere) goto done;
     if (!table) {
         TRY(problem_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));

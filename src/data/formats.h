@@ -4,6 +4,13 @@
 
 #include "data/reading.h"
 
+// The file of a folder; NULL if path is no folder.
+psi_status data_find_file(psi_ctx *ctx, const char *path, char **out);
+
+// Bytes of observations that may come into memory: by default half of what could be had without
+// swapping.
+size_t data_memory_limit(const psi_read_options *options);
+
 // episode_0/observations, …, with metadata.json in the same folder (metadata may be NULL).
 psi_status data_read_minari(psi_ctx *ctx, data_archive *archive, const char *metadata,
                             const char *observation_key, psi_trajectories **out);

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/threads.h"
+#include "data/joined.h"
 #include "data/source.h"
 #include "data/stack.h"
 
@@ -52,6 +53,11 @@ void psi_observations_free(psi_ctx *ctx, psi_observations *observations)
 {
     if (!observations) return;
     data_source_free(ctx, observations->source);
+    for (size_t i = 0; i < observations->n_parts; i++) {
+        psi_observations_free(ctx, observations->parts[i]);
+    }
+    base_free(ctx, observations->parts);
+    base_free(ctx, observations->piece);
     base_free(ctx, observations->owned);
     base_free(ctx, observations->earlier);
     base_free(ctx, observations);
@@ -107,8 +113,9 @@ psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observa
         }
     }
     if (!observations->data) {
-        return observations->frames ? data_stack_gather(ctx, observations, rows, n, out)
-                                    : data_source_gather(ctx, observations->source, rows, n, out);
+        return observations->frames  ? data_stack_gather(ctx, observations, rows, n, out)
+               : observations->parts ? data_joined_gather(ctx, observations, rows, n, out)
+                                     : data_source_gather(ctx, observations->source, rows, n, out);
     }
     copy_job job = {observations->data, rows, n, observations->row_bytes, out};
     if (n * observations->row_bytes < WORTH_SHARING) {

@@ -16,6 +16,10 @@ struct psi_observations {
     const psi_observations *frames; // … or what they are stacked from (stack.c)
     size_t n_frames;
     uint8_t *earlier; // (count) how many frames of its episode come before each, below n_frames
+    psi_observations **parts; // … or what they are joined from (joined.c)
+    size_t n_parts;
+    struct data_piece *piece; // (n_pieces)
+    size_t n_pieces;
 };
 
 // Checks dtype, shape and that count rows can be addressed. row_bytes is set, data is not.

@@ -59,6 +59,18 @@ done:
     return status;
 }
 
+psi_status data_find_file(psi_ctx *ctx, const char *path, char **out)
+{
+    *out = NULL;
+    return is_folder(path) ? find_in_folder(ctx, path, out) : PSI_OK;
+}
+
+size_t data_memory_limit(const psi_read_options *options)
+{
+    const size_t given = options ? options->memory_limit : 0;
+    return given ? given : (size_t)(base_memory_here().available / 2);
+}
+
 typedef enum container { NO_CONTAINER, HDF5_FILE, ZIP_FILE } container;
 
 // HDF5's signature may also come after a user block of 512, 1024, 2048, … bytes.
@@ -165,14 +177,10 @@ psi_status psi_trajectories_read(psi_ctx *ctx, const char *path, const psi_read_
     char *found = NULL;
     container kind;
     const char *key = options ? options->observation_key : NULL;
-    const size_t given = options ? options->memory_limit : 0;
-    // by default half of what could be had without swapping
-    const size_t memory_limit = given ? given : (size_t)(base_memory_here().available / 2);
+    const size_t memory_limit = data_memory_limit(options);
     *out = NULL;
-    if (is_folder(path)) {
-        TRY(find_in_folder(ctx, path, &found));
-        path = found;
-    }
+    TRY(data_find_file(ctx, path, &found));
+    if (found) path = found;
     TRY(recognise(ctx, path, &kind));
     if (kind == HDF5_FILE) {
         status = read_hdf5(ctx, path, key, memory_limit, out);

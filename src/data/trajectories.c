@@ -171,6 +171,7 @@ void data_set_count_actions(psi_ctx *ctx, data_set *set)
         if (set->actions[t] > largest) largest = set->actions[t];
     }
     set->view.n_actions = (size_t)largest + 1;
+    set->actions_counted = true;
     data_finding(ctx, set,
                  "The file does not say how many actions there are: %zu are assumed, because the "
                  "largest is %d.",

@@ -13,7 +13,8 @@ typedef struct data_set {
     psi_trajectories view;
     char *name; // of the file; "memory" for collected ones
     bool has_latent_states;
-    int32_t *actions; // (N), and so on as in the view
+    bool actions_counted; // the file does not say how many there are
+    int32_t *actions;     // (N), and so on as in the view
     double *rewards;
     uint64_t *episode_offsets;
     uint8_t *terminated, *truncated, *final_missing;

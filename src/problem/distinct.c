@@ -1,11 +1,13 @@
 #include "problem/distinct.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
 
 #include <xxhash.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_ROOM = 256, BLOCK = 4096 };
@@ -84,9 +86,19 @@ psi_status problem_distinct_add(psi_ctx *ctx, problem_distinct *set, const void 
     return PSI_OK;
 }
 
-psi_status problem_distinct_observations(psi_ctx *ctx, problem_distinct *set,
-                                         const psi_observations *observations, const uint64_t *rows,
-                                         size_t n, size_t most, uint32_t *numbers)
+// ---- observations -------------------------------------------------------------------------------
+
+// PSI_ELIMIT, once there are more than most.
+static psi_status check_most(psi_ctx *ctx, size_t n, size_t most)
+{
+    if (n <= most) return PSI_OK;
+    return FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations", most);
+}
+
+// Of this process: n rows of the list (NULL: of all) from first on.
+static psi_status add_own(psi_ctx *ctx, problem_distinct *set, const psi_observations *observations,
+                          const uint64_t *rows, size_t first, size_t n, size_t most,
+                          uint32_t *numbers)
 {
     psi_status status = PSI_OK;
     unsigned char *block = NULL;
@@ -97,13 +109,13 @@ psi_status problem_distinct_observations(psi_ctx *ctx, problem_distinct *set,
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         TRY(base_progress_at(&progress, begin));
-        for (size_t i = 0; i < count; i++) chosen[i] = rows ? rows[begin + i] : begin + i;
+        for (size_t i = 0; i < count; i++) {
+            chosen[i] = rows ? rows[first + begin + i] : first + begin + i;
+        }
         TRY(psi_observations_gather(ctx, observations, chosen, count, block));
         for (size_t i = 0; i < count; i++) {
             TRY(problem_distinct_add(ctx, set, block + i * set->row_bytes, &numbers[begin + i]));
-            if (set->n > most) {
-                TRY(FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations", most));
-            }
+            TRY(check_most(ctx, set->n, most));
         }
     }
     base_progress_end(&progress, n);
@@ -111,4 +123,99 @@ done:
     base_free(ctx, chosen);
     base_free(ctx, block);
     return status;
+}
+
+static int by_digest(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(XXH128_canonical_t));
+}
+
+// Whether all processes together know more than most: rows travel only if they do not. What each
+// has found by itself may tell; else digests of their rows are counted.
+static psi_status are_too_many(psi_ctx *ctx, const problem_distinct *own, size_t most, bool *out)
+{
+    psi_status status = PSI_OK;
+    int64_t largest = (int64_t)own->n, sum = (int64_t)own->n;
+    XXH128_canonical_t *digest = NULL, *all = NULL;
+    size_t bytes, n = 0;
+    TRY(base_maximum(ctx, &largest, 1));
+    TRY(base_sum(ctx, &sum, 1));
+    *out = (size_t)largest > most;
+    if (*out || (size_t)sum <= most) goto done;
+    TRY(base_alloc(ctx, own->n, sizeof *digest, &digest));
+    for (size_t i = 0; i < own->n; i++) {
+        XXH128_canonicalFromHash(&digest[i],
+                                 XXH3_128bits(own->known + i * own->row_bytes, own->row_bytes));
+    }
+    TRY(base_gather_parts(ctx, digest, own->n * sizeof *digest, &all, &bytes));
+    qsort(all, bytes / sizeof *all, sizeof *all, by_digest);
+    for (size_t i = 0; i < bytes / sizeof *all; i++) n += i == 0 || by_digest(all + i - 1, all + i);
+    *out = n > most;
+done:
+    base_free(ctx, all);
+    base_free(ctx, digest);
+    return status;
+}
+
+// The numbers that one process would give: the rows of all, in the order of the processes, which is
+// that of the observations. name (own->n): of each of the own.
+static psi_status name_together(psi_ctx *ctx, const problem_distinct *own, size_t most,
+                                problem_distinct *set, uint32_t *name)
+{
+    psi_status status = PSI_OK;
+    unsigned char *all = NULL;
+    size_t bytes;
+    uint32_t number;
+    TRY(base_gather_parts(ctx, own->known, own->n * own->row_bytes, &all, &bytes));
+    for (size_t at = 0; at < bytes; at += own->row_bytes) {
+        TRY(problem_distinct_add(ctx, set, all + at, &number));
+    }
+    TRY(check_most(ctx, set->n, most));
+    for (size_t i = 0; i < own->n; i++) {
+        name[i] = problem_distinct_find(set, own->known + i * own->row_bytes);
+    }
+done:
+    base_free(ctx, all);
+    return status;
+}
+
+// Each process looks at the observations that it reads; then all of them know all numbers.
+static psi_status add_together(psi_ctx *ctx, problem_distinct *set,
+                               const psi_observations *observations, const uint64_t *rows, size_t n,
+                               size_t most, uint32_t *numbers)
+{
+    psi_status status = PSI_OK;
+    problem_distinct own = {0};
+    uint32_t *mine = NULL, *name = NULL, *all = NULL;
+    size_t first = 0, end, from, until, bytes;
+    bool many;
+    psi_observations_here(observations, &from, &until);
+    while (first < n && (rows ? rows[first] : first) < from) first++;
+    for (end = first; end < n && (rows ? rows[end] : end) < until;) end++;
+    TRY(base_alloc(ctx, end - first, sizeof *mine, &mine));
+    TRY(problem_distinct_new(ctx, set->row_bytes, &own));
+    status = add_own(ctx, &own, observations, rows, first, end - first, most, mine);
+    if (status != PSI_ELIMIT) TRY(status); // which all have to know
+    TRY(are_too_many(ctx, &own, most, &many));
+    if (many) TRY(check_most(ctx, most + 1, most));
+    TRY(base_alloc(ctx, own.n, sizeof *name, &name));
+    TRY(name_together(ctx, &own, most, set, name));
+    for (size_t i = 0; i < end - first; i++) mine[i] = name[mine[i]];
+    TRY(base_gather_parts(ctx, mine, (end - first) * sizeof *mine, &all, &bytes));
+    if (bytes != n * sizeof *all) TRY(FAIL(ctx, PSI_EINTERNAL, "observations that nobody reads"));
+    memcpy(numbers, all, bytes);
+done:
+    base_free(ctx, all);
+    base_free(ctx, name);
+    base_free(ctx, mine);
+    problem_distinct_free(ctx, &own);
+    return status;
+}
+
+psi_status problem_distinct_observations(psi_ctx *ctx, problem_distinct *set,
+                                         const psi_observations *observations, const uint64_t *rows,
+                                         size_t n, size_t most, uint32_t *numbers)
+{
+    return base_ranks(ctx) == 1 ? add_own(ctx, set, observations, rows, 0, n, most, numbers)
+                                : add_together(ctx, set, observations, rows, n, most, numbers);
 }

@@ -62,16 +62,17 @@ static psi_status check_observations(psi_ctx *ctx, const psi_observations *obser
     psi_status status = PSI_OK;
     enum { BLOCK = 4096 };
     const psi_dtype dtype = psi_observations_dtype(observations);
-    const size_t n = psi_observations_count(observations);
     const size_t row_bytes = psi_observations_row_bytes(observations);
     const size_t width = row_bytes / psi_dtype_size(dtype);
     unsigned char *block = NULL;
     uint64_t *rows = NULL;
+    size_t first, n; // others look at theirs
+    psi_observations_here(observations, &first, &n);
     if (dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64) return PSI_OK;
     TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
     base_progress progress = base_progress_start(ctx, "checking observations", n);
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
+    for (size_t begin = first; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
         TRY(base_progress_at(&progress, begin));

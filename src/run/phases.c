@@ -28,6 +28,13 @@ void run_phases_turn_to(run_phases *phases, run_phase next)
     const double now = base_seconds();
     phases->seconds[phases->now] += now - phases->since;
     phases->passes[phases->now] += *phases->passed - phases->counted;
+    if (phases->spent) {
+        psi_ranks_cost *talk = &phases->talk[phases->now];
+        talk->calls += phases->spent->calls - phases->seen.calls;
+        talk->bytes += phases->spent->bytes - phases->seen.bytes;
+        talk->seconds += phases->spent->seconds - phases->seen.seconds;
+        phases->seen = *phases->spent;
+    }
     phases->since = now;
     phases->counted = *phases->passed;
     phases->now = next;

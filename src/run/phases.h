@@ -20,10 +20,12 @@ typedef enum run_phase {
 typedef struct run_phases {
     double seconds[PHASES];
     uint64_t passes[PHASES];
-    run_phase now;          // the one under way
-    double since;           // when it was last brought up to date
-    const uint64_t *passed; // observations that went through a network in this process …
-    uint64_t counted;       // … and how many of them are in passes
+    run_phase now;               // the one under way
+    double since;                // when it was last brought up to date
+    const uint64_t *passed;      // observations that went through a network in this process …
+    uint64_t counted;            // … and how many of them are in passes
+    const psi_ranks_cost *spent; // on talking to other processes; NULL: there are none
+    psi_ranks_cost seen, talk[PHASES];
 } run_phases;
 
 const char *run_phase_name(run_phase phase);

@@ -123,7 +123,7 @@ class Command(unittest.TestCase):
         self.refuse(2, "a whole number", "generate", "column-world", "--episodes", "-3")
         self.refuse(2, "a whole number", "inspect", "x", "--threads", "two")
         self.refuse(2, "inspect needs FILE", "inspect")
-        self.refuse(2, "does not know what to do with 'b'", "inspect", "a", "b")
+        self.refuse(2, "does not know what to do with 'b'", "plan", "a", "b")
         self.refuse(2, "-o PATH", "generate", "column-world")
         self.refuse(2, "colum-world", "generate", "colum-world", "-o", self.path / "x")
         self.refuse(2, "at least 1", "generate", "column-world", "--episodes", 0,

@@ -1,0 +1,251 @@
+#include "base/comm.h"
+
+#include "base/checked.h"
+#include "base/comm_part.h"
+#include "base/context.h"
+#include "base/progress.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PSI_LIBDIR // beside the folder of programs
+#define PSI_LIBDIR "lib"
+#endif
+
+// What the starters of Open MPI, MPICH and Slurm tell the processes they start.
+int base_started_as(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+    const char *rank = NULL;
+    for (size_t i = 0; !rank && i < sizeof names / sizeof *names; i++) rank = getenv(names[i]);
+    return rank ? (int)strtol(rank, NULL, 10) : -1;
+}
+
+// The component lies beside the program or the library that this is in, where they were built, or
+// where libraries are.
+static void *open_component(void)
+{
+    static const char NAME[] = "libpsifold-mpi.so";
+    const char *given = getenv("PSIFOLD_MPI");
+    char path[4096];
+    Dl_info info;
+    void *library = NULL;
+    if (given) return dlopen(given, RTLD_NOW | RTLD_GLOBAL); // MPI's own parts look for its symbols
+    if (dladdr((const void *)NAME, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
+        const int folder = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
+        snprintf(path, sizeof path, "%.*s/%s", folder, info.dli_fname, NAME);
+        library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (library) return library;
+        snprintf(path, sizeof path, "%.*s/../" PSI_LIBDIR "/%s", folder, info.dli_fname, NAME);
+        library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    }
+    return library ? library : dlopen(NAME, RTLD_NOW | RTLD_GLOBAL);
+}
+
+psi_status psi_ranks_join(psi_ctx *ctx, bool wanted)
+{
+    base_comm *comm = base_ctx_comm(ctx);
+    if (comm->table || (!wanted && base_started_as() < 0)) return PSI_OK;
+    void *library = open_component();
+    base_comm_entry *entry = NULL;
+    if (library) { // a function's address is no object's: it is copied as bytes
+        void *symbol = dlsym(library, COMM_ENTRY);
+        memcpy(&entry, &symbol, sizeof entry);
+    }
+    if (!entry) {
+        const char *why = dlerror();
+        return FAIL(ctx, PSI_EUNSUPPORTED,
+                    "several processes need libpsifold-mpi.so, which cannot be loaded: %.300s",
+                    why ? why : "it is not psifold's");
+    }
+    const base_comm_table *table = entry();
+    if (table->version != COMM_VERSION) {
+        return FAIL(ctx, PSI_EUNSUPPORTED, "libpsifold-mpi.so is of another version of psifold");
+    }
+    const double began = base_seconds();
+    if (!table->start(&comm->rank, &comm->ranks)) {
+        return FAIL(ctx, PSI_EIO, "MPI did not start");
+    }
+    comm->cost.seconds += base_seconds() - began;
+    comm->table = table;
+    return PSI_OK;
+}
+
+void psi_ranks_abandon(psi_ctx *ctx, int code)
+{
+    const base_comm *comm = base_ctx_comm(ctx);
+    if (comm->table) comm->table->abandon(code);
+}
+
+void base_comm_finish(base_comm *comm)
+{
+    if (comm->table) comm->table->finish();
+    comm->table = NULL;
+}
+
+int psi_rank(const psi_ctx *ctx)
+{
+    return base_ctx_comm((psi_ctx *)ctx)->rank;
+}
+int psi_ranks(const psi_ctx *ctx)
+{
+    return base_ctx_comm((psi_ctx *)ctx)->ranks;
+}
+int base_rank(const psi_ctx *ctx)
+{
+    return base_ctx_comm((psi_ctx *)ctx)->alone ? 0 : psi_rank(ctx);
+}
+int base_ranks(const psi_ctx *ctx)
+{
+    return base_ctx_comm((psi_ctx *)ctx)->alone ? 1 : psi_ranks(ctx);
+}
+
+void base_go_alone(psi_ctx *ctx)
+{
+    base_ctx_comm(ctx)->alone = true;
+}
+
+const psi_ranks_cost *base_comm_spent(psi_ctx *ctx)
+{
+    return &base_ctx_comm(ctx)->cost;
+}
+
+psi_ranks_cost psi_ranks_spent(const psi_ctx *ctx)
+{
+    return base_ctx_comm((psi_ctx *)ctx)->cost;
+}
+
+psi_status base_alone(psi_ctx *ctx, const char *what)
+{
+    if (base_ranks(ctx) == 1) return PSI_OK;
+    return FAIL(ctx, PSI_EUNSUPPORTED,
+                "%s is not shared among processes yet, and there are %d: start one, without "
+                "mpirun",
+                what, base_ranks(ctx));
+}
+
+// ---- one call -----------------------------------------------------------------------------------
+
+static bool wants_to_stop(void *user)
+{
+    return base_cancelled(user) != PSI_OK;
+}
+
+// What a call came to, and what it cost: bytes that this rank has sent.
+static psi_status spent(psi_ctx *ctx, bool fine, double began, size_t bytes)
+{
+    base_comm *comm = base_ctx_comm(ctx);
+    comm->cost.calls++;
+    comm->cost.bytes += bytes;
+    comm->cost.seconds += base_seconds() - began;
+    if (fine) return PSI_OK;
+    const psi_status stopped = base_cancelled(ctx);
+    return stopped != PSI_OK ? stopped
+                             : FAIL(ctx, PSI_EIO, "MPI could not reach the other processes");
+}
+
+static psi_status reduce(psi_ctx *ctx, int64_t *values, size_t n, base_comm_kind kind)
+{
+    const base_comm *comm = base_ctx_comm(ctx);
+    const double began = base_seconds();
+    if (!comm->table || comm->alone) return PSI_OK;
+    const bool fine = comm->table->reduce(values, n, kind, wants_to_stop, ctx);
+    return spent(ctx, fine, began, n * sizeof *values);
+}
+
+psi_status base_sum(psi_ctx *ctx, int64_t *values, size_t n)
+{
+    return reduce(ctx, values, n, COMM_SUM);
+}
+psi_status base_maximum(psi_ctx *ctx, int64_t *values, size_t n)
+{
+    return reduce(ctx, values, n, COMM_LARGEST);
+}
+
+static psi_status gather(psi_ctx *ctx, const void *mine, const size_t *bytes, void *all)
+{
+    const base_comm *comm = base_ctx_comm(ctx);
+    const double began = base_seconds();
+    if (!comm->table || comm->alone) {
+        if (bytes[0] > 0) memcpy(all, mine, bytes[0]);
+        return PSI_OK;
+    }
+    const bool fine = comm->table->gather(mine, bytes, all, wants_to_stop, ctx);
+    return spent(ctx, fine, began, bytes[comm->rank]);
+}
+
+psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all)
+{
+    psi_status status = PSI_OK;
+    size_t *sizes = NULL;
+    TRY(base_alloc(ctx, (size_t)base_ranks(ctx), sizeof *sizes, &sizes));
+    for (int r = 0; r < base_ranks(ctx); r++) sizes[r] = bytes;
+    TRY(gather(ctx, mine, sizes, all));
+done:
+    base_free(ctx, sizes);
+    return status;
+}
+
+psi_status base_gather_parts(psi_ctx *ctx, const void *mine, size_t bytes, void *all, size_t *total)
+{
+    psi_status status = PSI_OK;
+    size_t *sizes = NULL;
+    char *block = NULL;
+    *total = 0;
+    TRY(base_alloc(ctx, (size_t)base_ranks(ctx), sizeof *sizes, &sizes));
+    TRY(base_gather(ctx, &bytes, sizeof bytes, sizes));
+    for (int r = 0; r < base_ranks(ctx); r++) {
+        if (!base_add(*total, sizes[r], total)) {
+            TRY(FAIL(ctx, PSI_ELIMIT, "more bytes than can be addressed"));
+        }
+    }
+    TRY(base_alloc(ctx, *total, 1, &block));
+    TRY(gather(ctx, mine, sizes, block));
+    memcpy(all, &block, sizeof block);
+    block = NULL;
+done:
+    base_free(ctx, block);
+    base_free(ctx, sizes);
+    return status;
+}
+
+psi_status base_sum_real(psi_ctx *ctx, double *values, size_t n)
+{
+    psi_status status = PSI_OK;
+    const size_t ranks = (size_t)base_ranks(ctx);
+    double *all = NULL;
+    if (ranks == 1) return PSI_OK;
+    TRY(base_alloc(ctx, ranks * n, sizeof *all, &all));
+    TRY(base_gather(ctx, values, n * sizeof *values, all));
+    memcpy(values, all, n * sizeof *values);
+    for (size_t i = n; i < ranks * n; i++) values[i % n] += all[i];
+done:
+    base_free(ctx, all);
+    return status;
+}
+
+psi_status base_broadcast(psi_ctx *ctx, void *data, size_t bytes, int from)
+{
+    const base_comm *comm = base_ctx_comm(ctx);
+    const double began = base_seconds();
+    if (!comm->table || comm->alone) return PSI_OK;
+    const bool fine = comm->table->broadcast(data, bytes, from, wants_to_stop, ctx);
+    return spent(ctx, fine, began, from == comm->rank ? bytes : 0);
+}
+
+psi_status base_hand_over(psi_ctx *ctx, void *data, size_t bytes, int from, int to)
+{
+    const base_comm *comm = base_ctx_comm(ctx);
+    const double began = base_seconds();
+    if (!comm->table || comm->alone || from == to) return PSI_OK;
+    const bool fine = comm->table->hand_over(data, bytes, from, to, wants_to_stop, ctx);
+    return spent(ctx, fine, began, from == comm->rank ? bytes : 0);
+}
+
+psi_status base_barrier(psi_ctx *ctx)
+{
+    int64_t nothing = 0;
+    return base_sum(ctx, &nothing, 1);
+}

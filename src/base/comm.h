@@ -1,0 +1,66 @@
+// Other processes that work on the same job, started by mpirun: rank r of n. Alone (rank 0 of 1)
+// every call below is a copy at most. MPI itself is in a component of its own (mpi/component.c),
+// which is loaded when it is asked for: nobody else needs to have it.
+//
+// All ranks make the same calls in the same order. Whoever waits for others notices a cancel.
+#ifndef PSI_BASE_COMM_H
+#define PSI_BASE_COMM_H
+
+#include <psifold/base.h>
+
+int base_rank(const psi_ctx *ctx);
+int base_ranks(const psi_ctx *ctx);
+
+// Everywhere the sum over all ranks, which is exact for integers; that of real numbers is taken in
+// the order of the ranks. Or the largest of all.
+psi_status base_sum(psi_ctx *ctx, int64_t *values, size_t n);
+psi_status base_sum_real(psi_ctx *ctx, double *values, size_t n);
+psi_status base_maximum(psi_ctx *ctx, int64_t *values, size_t n);
+
+// What all ranks have, in their order: everybody as many bytes, all (ranks · bytes) …
+psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all);
+// … or each its own: *all points to a block that belongs to the caller, *total are its bytes.
+psi_status base_gather_parts(psi_ctx *ctx, const void *mine, size_t bytes, void *all,
+                             size_t *total);
+
+// What rank `from` has.
+psi_status base_broadcast(psi_ctx *ctx, void *data, size_t bytes, int from);
+psi_status base_barrier(psi_ctx *ctx);
+
+// From rank `from` to rank `to`; others have nothing to do with it.
+psi_status base_hand_over(psi_ctx *ctx, void *data, size_t bytes, int from, int to);
+
+// From here on this process is alone, as far as the calls above and base_ranks are concerned: those
+// that are left do not take part in the rest.
+void base_go_alone(psi_ctx *ctx);
+
+// PSI_EUNSUPPORTED, saying what, for work that is done by one process only.
+psi_status base_alone(psi_ctx *ctx, const char *what);
+
+// What has been spent so far, kept up to date.
+const psi_ranks_cost *base_comm_spent(psi_ctx *ctx);
+
+// The rank that the environment says this process has; −1 if it was not started with others.
+int base_started_as(void);
+
+// What the component has to offer: every call returns false if it failed, and *stop is asked while
+// it waits. Counts are not bounded by the 31 bits of MPI's.
+typedef bool base_comm_stop(void *user);
+typedef enum base_comm_kind { COMM_SUM, COMM_LARGEST } base_comm_kind;
+typedef struct base_comm_table {
+    int version; // COMM_VERSION
+    bool (*start)(int *rank, int *ranks);
+    bool (*reduce)(int64_t *values, size_t n, base_comm_kind kind, base_comm_stop *stop,
+                   void *user);
+    bool (*gather)(const void *mine, const size_t *bytes, void *all, base_comm_stop *stop,
+                   void *user); // bytes (ranks)
+    bool (*broadcast)(void *data, size_t bytes, int from, base_comm_stop *stop, void *user);
+    bool (*hand_over)(void *data, size_t bytes, int from, int to, base_comm_stop *stop, void *user);
+    void (*finish)(void);
+    void (*abandon)(int code); // ends all processes of the job
+} base_comm_table;
+enum { COMM_VERSION = 1 };
+typedef const base_comm_table *base_comm_entry(void);
+#define COMM_ENTRY "psifold_comm"
+
+#endif
