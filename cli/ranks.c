@@ -30,9 +30,12 @@ void cli_end_job(cli_call *cli, int code)
     static const struct timespec FOR_RANK_0 = {1, 0};
     if (psi_ranks(cli->ctx) == 1) return;
     if (psi_rank(cli->ctx) > 0) {
+        const psi_error_record *error = psi_error(cli->ctx);
         nanosleep(&FOR_RANK_0, NULL);
-        cli_complain("process %d of %d: %s", psi_rank(cli->ctx), psi_ranks(cli->ctx),
-                     psi_error(cli->ctx)->message);
+        if (error->status != PSI_ECANCELLED) {
+            cli_complain("process %d of %d: %s", psi_rank(cli->ctx), psi_ranks(cli->ctx),
+                         error->message);
+        }
     }
     fflush(NULL);
     psi_ranks_abandon(cli->ctx, code);

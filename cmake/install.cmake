@@ -5,6 +5,9 @@ include(CMakePackageConfigHelpers)
 install(TARGETS psifold EXPORT psifold-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
 install(TARGETS psi_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+if(TARGET psi_mpi)
+  install(TARGETS psi_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
+endif()
 install(DIRECTORY include/psifold DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 
 # Wherever the file is put, the prefix is the same way up from it.
