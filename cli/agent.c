@@ -10,7 +10,7 @@
 typedef struct agent_call {
     const char *run, *start, *truth_of, *output;
     size_t episodes, seeds, evaluation;
-    bool wide;
+    bool wide, mpi;
     cli_task task;
     psi_agent_options options;
 } agent_call;
@@ -34,6 +34,7 @@ static const psi_option OPTIONS[] = {
      "one seed after the other on all threads, instead of one thread for each"},
     {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "DIR", NULL, NULL, PSI_OPTION_MAIN,
      "results, learning curves and TensorBoard events; what is there already goes on"},
+    CLI_MPI(FIELD(mpi)),
 };
 
 // What was given, on top of what is usual for the kind of agent.
@@ -159,12 +160,14 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
                 "exploration are told beside it.",
         .example = "psifold agent column-world --kind tabular --seeds 3",
         .options = options,
-        .n_options = CLI_COUNT(options)};
+        .n_options = CLI_COUNT(options),
+        .shared = true};
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_task task, truth;
     psi_run *run = NULL;
     psi_trial *trials = NULL;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    TRY(cli_join_others(cli, call.mpi));
     choose_options(&call, options[0].given);
     TRY(cli_task_make(cli, arguments[0], &call.task, &task));
     if (call.truth_of) {
@@ -185,7 +188,7 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
     TRY(base_alloc_zero(cli->ctx, call.seeds, sizeof *trials, &trials));
     TRY(make_trials(cli, &call, &task, trials));
     TRY(psi_trials_run(cli->ctx, trials, call.seeds, call.wide));
-    status = report(cli, &call, &task, trials);
+    if (psi_rank(cli->ctx) == 0) status = report(cli, &call, &task, trials);
 done:
     psi_trials_free(cli->ctx, trials, call.seeds);
     base_free(cli->ctx, trials);

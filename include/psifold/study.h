@@ -45,7 +45,8 @@ PSI_API psi_status psi_trial_keep_in(psi_ctx *ctx, psi_trial *trial, const char 
 // wide: one after the other, each on all threads. A folder with a finished trial is read instead,
 // and one that was stopped goes on, if task, options and all else that decides the result are the
 // same; PSI_EUSAGE, naming what differs, if not. On success all are finished; what they hold
-// belongs to the caller, also on failure.
+// belongs to the caller, also on failure. Several processes (psi_ranks_join), which all have the
+// same list, play trial i in process i mod n, and all get all results.
 PSI_API psi_status psi_trials_run(psi_ctx *ctx, psi_trial *trials, size_t n, bool wide);
 PSI_API void psi_trials_free(psi_ctx *ctx, psi_trial *trials, size_t n); // not the array itself
 

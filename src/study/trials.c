@@ -2,6 +2,7 @@
 #include "study/trial.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/file.h"
 #include "base/jobs.h"
@@ -198,6 +199,74 @@ static psi_status job(void *user, psi_ctx *own, size_t i)
     return run_batch(own, all, all->pending + all->first[i], all->first[i + 1] - all->first[i]);
 }
 
+// ---- several processes --------------------------------------------------------------------------
+
+// What a trial came to, on its way to other processes; its curve follows.
+typedef struct outcome {
+    uint64_t trial, n_curve, updates, diverged;
+    psi_agent_score score, final;
+    double seconds;
+} outcome;
+
+static psi_status take_outcome(psi_ctx *ctx, const outcome *from, const char *curve, psi_trial *to)
+{
+    psi_status status = PSI_OK;
+    TRY(base_alloc(ctx, from->n_curve, sizeof *to->curve, &to->curve));
+    memcpy(to->curve, curve, from->n_curve * sizeof *to->curve);
+    to->n_curve = from->n_curve;
+    to->updates = from->updates;
+    to->diverged = from->diverged != 0;
+    to->score = from->score;
+    to->final = from->final;
+    to->seconds = from->seconds;
+    to->finished = true;
+done:
+    return status;
+}
+
+// Trial i is played by process i mod n: what each has played is told to all.
+static psi_status share_outcomes(psi_ctx *ctx, psi_trial *list, size_t n)
+{
+    psi_status status = PSI_OK;
+    const size_t ranks = (size_t)base_ranks(ctx), rank = (size_t)base_rank(ctx);
+    char *own = NULL, *all = NULL;
+    size_t bytes = 0, total = 0;
+    if (ranks == 1) return PSI_OK;
+    for (size_t i = rank; i < n; i += ranks) {
+        bytes += sizeof(outcome) + list[i].n_curve * sizeof *list[i].curve;
+    }
+    TRY(base_alloc_zero(ctx, bytes, 1, &own));
+    bytes = 0;
+    for (size_t i = rank; i < n; i += ranks) {
+        const psi_trial *trial = &list[i];
+        const size_t size = trial->n_curve * sizeof *trial->curve;
+        const outcome what = {i,
+                              trial->n_curve,
+                              trial->updates,
+                              trial->diverged,
+                              trial->score,
+                              trial->final,
+                              trial->seconds};
+        memcpy(own + bytes, &what, sizeof what);
+        if (size > 0) memcpy(own + bytes + sizeof what, trial->curve, size);
+        bytes += sizeof what + size;
+    }
+    TRY(base_gather_parts(ctx, own, bytes, &all, &total));
+    for (size_t at = 0; at < total;) {
+        outcome what;
+        memcpy(&what, all + at, sizeof what);
+        at += sizeof what;
+        if (!list[what.trial].finished) {
+            TRY(take_outcome(ctx, &what, all + at, &list[what.trial]));
+        }
+        at += what.n_curve * sizeof *list->curve;
+    }
+done:
+    base_free(ctx, all);
+    base_free(ctx, own);
+    return status;
+}
+
 psi_status psi_trials_run(psi_ctx *ctx, psi_trial *list, size_t n, bool wide)
 {
     psi_status status = PSI_OK;
@@ -208,6 +277,7 @@ psi_status psi_trials_run(psi_ctx *ctx, psi_trial *list, size_t n, bool wide)
     TRY(base_alloc(ctx, n, sizeof *all.pending, &all.pending));
     TRY(base_alloc(ctx, n + 1, sizeof *all.first, &all.first));
     for (size_t i = 0; i < n; i++) {
+        if (i % (size_t)base_ranks(ctx) != (size_t)base_rank(ctx)) continue; // another process's
         if (!list[i].finished) TRY(study_trial_read(ctx, &list[i]));
         if (list[i].finished) continue;
         const bool twice = list[i].options.kind == PSI_AGENT_PRETRAINED && !list[i].start_file;
@@ -223,6 +293,7 @@ psi_status psi_trials_run(psi_ctx *ctx, psi_trial *list, size_t n, bool wide)
         TRY(base_jobs_run(ctx, batches, job, &all, NULL));
     }
     base_progress_end(&all.progress, total);
+    TRY(share_outcomes(ctx, list, n));
 done:
     if (status == PSI_ECANCELLED && n > 0 && list[0].folder) {
         status =
