@@ -289,6 +289,7 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
     bool under_way = false; // what is kept of it was read
     run_phases_start(&run.state.phases, &run.inputs.passed);
     run.state.phases.spent = base_comm_spent(ctx);
+    run.state.phases.seen = *run.state.phases.spent; // reading is no phase of its own
     TRY(run_options_check(ctx, options));
     if (options->budget > 0.0) TRY(base_alone(ctx, "a budget of time"));
     TRY(new_run(ctx, data, options, &run.result));

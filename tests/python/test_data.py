@@ -307,3 +307,18 @@ def test_h5py_in_the_same_process(columns, tmp_path):
         file["y"] = np.arange(10)
     with h5py.File(tmp_path / "new.h5") as file:
         assert list(file) == ["x", "y"]
+
+
+def test_several_files_are_one_data_set(tmp_path):
+    parts = [psifold.generate("column-world", episodes=60, seed=seed) for seed in (1, 2)]
+    paths = [tmp_path / "one.npz", str(tmp_path / "two.npz")]
+    for part, path in zip(parts, paths):
+        part.save(path)
+    data = psifold.read(paths)
+    assert data.n_episodes == 120
+    assert data.n_transitions == sum(part.n_transitions for part in parts)
+    run = psifold.cluster(paths, seed=0)
+    assert len(run.labels) == len(parts[0].observations) + len(parts[1].observations)
+    assert run.data.n_episodes == 120  # found again by both paths
+    with pytest.raises(psifold.errors.UsageError):
+        psifold.read([])
