@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import minari
 
 Array = npt.NDArray[Any]
-AnyPath = Union[str, os.PathLike[str]]
+AnyPath = str | os.PathLike[str]
 #: What ``cluster`` takes: trajectories, a path or several, a Minari data set, or a mapping of
 #: arrays.
 Data = Union["Trajectories", AnyPath, Sequence[AnyPath], Mapping[str, Any], "minari.MinariDataset"]

@@ -103,9 +103,10 @@ def cluster(
     """Finds the reward-predictive latent states of a data set.
 
     ``data`` may be trajectories, a path or a list of them (files that are one data set), a Minari
-    data set or a mapping of arrays; ``key`` is the entry of a Dict observation. ``output`` is where the run folder goes (without it, a temporary
-    one that goes with the run). Ctrl-C stops at the next safe point and raises ``Interrupted``,
-    which keeps what was found and says how to go on. Other options are those of the command.
+    data set or a mapping of arrays; ``key`` is the entry of a Dict observation. ``output`` is where
+    the run folder goes (without it, a temporary one that goes with the run). Ctrl-C stops at the
+    next safe point and raises ``Interrupted``, which keeps what was found and says how to go on.
+    Other options are those of the command.
 
     >>> import psifold
     >>> data = psifold.generate("column-world", episodes=300)

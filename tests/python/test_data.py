@@ -312,7 +312,7 @@ def test_h5py_in_the_same_process(columns, tmp_path):
 def test_several_files_are_one_data_set(tmp_path):
     parts = [psifold.generate("column-world", episodes=60, seed=seed) for seed in (1, 2)]
     paths = [tmp_path / "one.npz", str(tmp_path / "two.npz")]
-    for part, path in zip(parts, paths):
+    for part, path in zip(parts, paths, strict=True):
         part.save(path)
     data = psifold.read(paths)
     assert data.n_episodes == 120
@@ -320,5 +320,5 @@ def test_several_files_are_one_data_set(tmp_path):
     run = psifold.cluster(paths, seed=0)
     assert len(run.labels) == len(parts[0].observations) + len(parts[1].observations)
     assert run.data.n_episodes == 120  # found again by both paths
-    with pytest.raises(psifold.errors.UsageError):
+    with pytest.raises(psifold.UsageError):
         psifold.read([])
