@@ -5,6 +5,7 @@
 #include "verdict/past.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "verdict/contexts.h"
 #include "verdict/foretell.h"
@@ -26,8 +27,9 @@ typedef struct asking {
     size_t n_looks;
     size_t n_latent, n_strata; // a stratum is a latent state and an action
     double misplaced;
-    uint8_t *asked; // (transitions) has a past, and starts and ends in a known latent state
-    int32_t *next;  // (transitions) the latent state that it ends in
+    size_t questions; // so far: several processes take turns with them
+    uint8_t *asked;   // (transitions) has a past, and starts and ends in a known latent state
+    int32_t *next;    // (transitions) the latent state that it ends in
 } asking;
 
 // ---- one past against the others ----------------------------------------------------------------
@@ -74,6 +76,28 @@ done:
     return status;
 }
 
+// The first kind that tells something. Several processes look at all kinds, each at some of them.
+static psi_status compare_all(asking *run, double allowed, verdict_past *out)
+{
+    psi_status status = PSI_OK;
+    const size_t ranks = (size_t)base_ranks(run->ctx), rank = (size_t)base_rank(run->ctx);
+    verdict_past own[PAST_KINDS], (*all)[PAST_KINDS] = NULL;
+    TRY(base_alloc(run->ctx, ranks, sizeof *all, &all));
+    for (past_kind kind = 0; kind < PAST_KINDS; kind++) {
+        own[kind] = (verdict_past){.worst = -1};
+        if (kind % ranks != rank || (ranks == 1 && out->share > 0.0)) continue;
+        TRY(compare_pasts(run, kind, allowed / PAST_KINDS, &own[kind]));
+        if (ranks == 1) *out = own[kind];
+    }
+    TRY(base_gather(run->ctx, own, sizeof own, all));
+    for (past_kind kind = 0; kind < PAST_KINDS && out->share == 0.0; kind++) {
+        *out = all[kind % ranks][kind];
+    }
+done:
+    base_free(run->ctx, all);
+    return status;
+}
+
 // ---- all pasts together -------------------------------------------------------------------------
 
 enum { MOST_ASKED = 1 << 18, LONG_PART = 4096 }; // transitions that are enough; of a part
@@ -89,6 +113,29 @@ static void weigh(const asking *run, double nats, double moved, double clear, do
     if (share <= run->misplaced) return;
     out->suspect |= nats > suspect;
     if (nats > clear && share > out->share) out->share = share;
+}
+
+// Whether the next question is this process's.
+static bool has_turn(asking *run)
+{
+    return run->questions++ % (size_t)base_ranks(run->ctx) == (size_t)base_rank(run->ctx);
+}
+
+// What all processes have found.
+static psi_status put_together(asking *run, verdict_past *out)
+{
+    psi_status status = PSI_OK;
+    verdict_past *all = NULL;
+    if (base_ranks(run->ctx) == 1) return PSI_OK;
+    TRY(base_alloc(run->ctx, (size_t)base_ranks(run->ctx), sizeof *all, &all));
+    TRY(base_gather(run->ctx, out, sizeof *out, all));
+    for (int r = 0; r < base_ranks(run->ctx); r++) {
+        out->suspect |= all[r].suspect;
+        out->share = fmax(out->share, all[r].share);
+    }
+done:
+    base_free(run->ctx, all);
+    return status;
 }
 
 static psi_status foretell(asking *run, memory *past, bool rewards, double clear, double suspect,
@@ -107,14 +154,18 @@ static psi_status foretell(asking *run, memory *past, bool rewards, double clear
     TRY(base_alloc(run->ctx, n, sizeof *context, &context));
     for (size_t which = 0; which < past->n_numbers; which++) {
         TRY(base_cancelled(run->ctx));
+        if (!has_turn(run)) continue;
         verdict_memory_number(past, which, number);
         nats = verdict_foretell_by_number(&what, number, &moved);
         weigh(run, nats, moved, clear, suspect, out);
     }
-    nats = verdict_foretell_by_time(&what, n, &moved);
-    weigh(run, nats, moved, clear, suspect, out);
+    if (has_turn(run)) {
+        nats = verdict_foretell_by_time(&what, n, &moved);
+        weigh(run, nats, moved, clear, suspect, out);
+    }
     for (size_t which = 0; which < past->n_contexts; which++) {
         TRY(base_cancelled(run->ctx));
+        if (!has_turn(run)) continue;
         verdict_memory_context(past, which, context);
         for (size_t odds = 0; odds < (rewards ? 1 : 2); odds++) {
             nats = verdict_foretell_by_context(&what, context, odds == 1, &moved);
@@ -122,6 +173,7 @@ static psi_status foretell(asking *run, memory *past, bool rewards, double clear
         }
     }
     for (size_t which = 0; which < (size_t)2 * N_ECHOES; which++) {
+        if (!has_turn(run)) continue;
         nats = verdict_foretell_by_echo(&what, which % 2 ? past->episode : NULL, ECHOES[which / 2],
                                         &moved);
         weigh(run, nats, moved, clear, suspect, out);
@@ -147,6 +199,7 @@ static psi_status ask_all(asking *run, double allowed, verdict_past *out)
     for (size_t rewards = 0; rewards < 2; rewards++) {
         TRY(foretell(run, &past, rewards == 1, clear, suspect, out));
     }
+    TRY(put_together(run, out));
 done:
     verdict_memory_free(run->ctx, &past);
     return status;
@@ -180,9 +233,7 @@ psi_status verdict_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
             !begins(problem, t) && labels[row] >= 0 && labels[row - 1] >= 0 && labels[row + 1] >= 0;
         run.next[t] = labels[row + 1];
     }
-    for (past_kind kind = 0; kind < PAST_KINDS && out->share == 0.0; kind++) {
-        TRY(compare_pasts(&run, kind, 0.5 * allowed / PAST_KINDS, out));
-    }
+    TRY(compare_all(&run, 0.5 * allowed, out));
     for (size_t t = 0; t < data->n_transitions; t++) {
         run.asked[t] &= t / LONG_PART % stride == 0;
     }
