@@ -35,6 +35,12 @@ psi_status problem_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
                                    const int32_t *labels, size_t n, size_t first,
                                    problem_looks *out);
 
+// Clumps of vectors (n_rows, width) with empty space around them, as if they were distinct
+// observations. n_leaves = 0: none stand apart, or they have fewer than `visits` rows on average.
+// O(n_states · 4,096 · width).
+psi_status problem_looks_apart(psi_ctx *ctx, const cluster_problem *problem, size_t width,
+                               const float *vectors, size_t visits, problem_looks *out);
+
 // Every number of the vectors gets mean 0 and variance 1 over the states.
 void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors);
 

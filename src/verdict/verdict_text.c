@@ -119,6 +119,12 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  doubt->other, times, doubt->state);
         return;
     case PSI_DOUBT_LOOKS:
+        if (doubt->state < 0) {
+            snprintf(text, size,
+                     "what observations look like tells what follows, beyond their latent states: "
+                     "some may be several");
+            return;
+        }
         snprintf(text, size,
                  "what observations of latent state %d look like tells what follows: it may be "
                  "several",
