@@ -88,7 +88,7 @@ static psi_status count_latent(psi_ctx *ctx, const part *of, size_t width, bool 
     TRY(problem_new(ctx, &of->data, seed, &problem));
     problem_looks_standardise(&problem, width, of->vectors);
     TRY(problem_looks_tree(ctx, &problem, width, of->vectors, &looks));
-    TRY(means ? problem_mean_rewards(ctx, &problem, &looks, &rewards)
+    TRY(means ? problem_mean_rewards(ctx, &problem, &looks, NULL, &rewards)
               : problem_outcome_rewards(ctx, &problem, &looks, &rewards));
     TRY(refine_by_evidence(ctx, &problem, &looks, &rewards, how, &found));
     *n_latent = found.n_latent;
