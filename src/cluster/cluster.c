@@ -278,6 +278,7 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
     TRY(keep_stages(&run));
     TRY(cluster_go_without(&run, find_known(&run, &seen)));
     TRY(cluster_go_without(&run, tell_phases(&run)));
+    TRY(cluster_go_without(&run, run_check_found(ctx, run.result)));
     if (run.result->stopped || run.result->failure) {
         const psi_verdict verdict = run.result->verdict; // not certain of what was not finished
         if (verdict == PSI_VERDICT_CERTAIN || verdict == PSI_VERDICT_NOT_ASKED) {
