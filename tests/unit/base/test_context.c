@@ -41,6 +41,22 @@ static void a_failure_is_one_sentence_with_its_place(void **state)
     psi_ctx_free(ctx);
 }
 
+static void blocks_go_back_where_they_came_from(void **state)
+{
+    (void)state;
+    test_faults one = {0}, other = {0};
+    psi_ctx *mine = test_faulty_ctx(&one, 1), *yours = test_faulty_ctx(&other, 1);
+    const long live[] = {one.live, other.live};
+    char *block;
+    assert_ok(mine, base_alloc(mine, 100, 1, &block));
+    assert_int_equal(one.live, live[0] + 1);
+    base_free(yours, block); // the wrong context
+    assert_int_equal(one.live, live[0]);
+    assert_int_equal(other.live, live[1]);
+    psi_ctx_free(yours);
+    psi_ctx_free(mine);
+}
+
 static void blocks_are_aligned_and_keep_their_content(void **state)
 {
     (void)state;
@@ -169,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_a_name_a_meaning_and_an_exit_code),
         cmocka_unit_test(a_failure_is_one_sentence_with_its_place),
+        cmocka_unit_test(blocks_go_back_where_they_came_from),
         cmocka_unit_test(blocks_are_aligned_and_keep_their_content),
         cmocka_unit_test(a_failed_resize_leaves_the_block),
         cmocka_unit_test(an_arena_gives_all_back),
