@@ -8,6 +8,11 @@
 // and the data's fingerprint.
 psi_status run_start(psi_run_folder *folder, const psi_run *run);
 
+// The same of a run that is finished: PSI_EUSAGE unless it is of these data and options. Who
+// clustered it, and with how many threads, makes no difference any more.
+psi_status run_compare(const psi_run_folder *folder, const psi_run *run,
+                       const psi_trajectories *data, const psi_cluster_options *options);
+
 // Writes everything that is not there yet and puts the run in its place, where it is finished.
 psi_status run_save(psi_run_folder *folder, psi_run *run);
 
