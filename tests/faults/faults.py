@@ -37,7 +37,7 @@ class Command:
         if preload:
             environment.update(preload, LD_PRELOAD=self.library)
         return subprocess.Popen([*UNDER, self.psifold, *map(str, arguments)], env=environment, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, **settings)
 
     def run(self, *arguments, seconds=600 if UNDER else 60, **settings):
