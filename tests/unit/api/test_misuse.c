@@ -256,7 +256,7 @@ static void nothing_is_freed(void **state)
 // ---- what was freed is used ---------------------------------------------------------------------
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { FOUND = 55 };
+enum { FOUND = 1 }; // how the sanitizer ends a process
 
 static const psi_shape PAIR = {1, {2}};
 
@@ -301,14 +301,6 @@ static void what_was_freed_is_found_out(void **state)
     skip();
 #endif
 }
-
-#if defined(__SANITIZE_ADDRESS__)
-const char *__asan_default_options(void); // NOLINT: the sanitizer's name for it
-const char *__asan_default_options(void)  // NOLINT
-{
-    return "exitcode=55";
-}
-#endif
 
 int main(void)
 {
