@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+enum { CLI_MAX_ARGUMENTS = 4 };
+
 typedef struct cli_call {
     psi_ctx *ctx;      // there once cli_parse succeeded
     bool json;         // one JSON object on stdout, everything else on stderr
@@ -18,6 +20,7 @@ typedef struct cli_call {
     size_t threads;    // --threads; 0: all processors
     size_t max_memory; // --max-memory, bytes; 0: what the machine or its control group has
     json_t *result;    // what --json prints; commands fill it
+    const char *read[CLI_MAX_ARGUMENTS]; // the positional arguments: what no output may destroy
     bool on_terminal, line_open;
     double reported; // when progress was last told, in seconds
 } cli_call;
@@ -44,7 +47,6 @@ typedef struct cli_usage {
 #define CLI_TABLE(rows) (&(const psi_option_table){(rows), CLI_COUNT(rows)})
 
 #define CLI_COUNT(table) (sizeof(table) / sizeof((table)[0]))
-enum { CLI_MAX_ARGUMENTS = 4 };
 
 // Fills in the defaults, parses the command's options and the common ones, then makes cli->ctx.
 // arguments receives the positional words (NULL where one was left out). Returns PSI_EUSAGE after

@@ -2,6 +2,8 @@
 #include "cli/cluster_result.h"
 #include "cli/commands.h"
 
+#include "base/file.h"
+
 typedef struct cluster_call {
     const char *output;
     bool replace, resume;
@@ -88,7 +90,9 @@ static psi_status cluster(cli_call *cli, const cluster_call *call, const char *f
     bool begun = false;
     TRY(psi_run_folder_open(cli->ctx, call->output, mode, &folder));
     *finished = psi_run_folder_finished(folder);
-    if (!*finished) TRY(psi_trajectories_read(cli->ctx, file, &call->reading, &data));
+    if (!*finished || base_is_there(file)) { // a finished run does without, once they are gone
+        TRY(psi_trajectories_read(cli->ctx, file, &call->reading, &data));
+    }
     psi_run_folder *open = folder;
     folder = NULL;
     begun = true;

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BESIDE = 3 };
@@ -44,12 +46,43 @@ done:
     return status;
 }
 
+static bool are_one(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// Whether a path is this file, or lies somewhere in this folder.
+static bool lies_in(const char *path, const struct stat *input)
+{
+    struct stat at;
+    char *whole = realpath(path, NULL); // NULL: there is nothing to destroy
+    bool found = whole && stat(whole, &at) == 0 && are_one(input, &at);
+    for (char *slash; whole && !found && (slash = strrchr(whole, '/'));) {
+        *slash = '\0';
+        found = *whole && stat(whole, &at) == 0 && are_one(input, &at);
+    }
+    free(whole);
+    return found;
+}
+
+psi_status cli_output_check(const cli_call *cli, const char *path)
+{
+    struct stat input;
+    for (size_t i = 0; i < CLI_MAX_ARGUMENTS; i++) {
+        if (!cli->read[i] || stat(cli->read[i], &input) != 0 || !lies_in(path, &input)) continue;
+        return FAIL(cli->ctx, PSI_EUSAGE, "%s is read from %s: choose another name to write to",
+                    path, cli->read[i]);
+    }
+    return PSI_OK;
+}
+
 psi_status cli_output_open(cli_call *cli, const char *path, bool replace, cli_output **out)
 {
     psi_status status = PSI_OK;
     cli_output *output = NULL;
     *out = NULL;
     if (!path) return PSI_OK;
+    TRY(cli_output_check(cli, path));
     TRY(base_alloc_zero(cli->ctx, 1, sizeof *output, &output));
     output->ctx = cli->ctx;
     output->replace = replace;

@@ -101,7 +101,8 @@ static psi_status find_known(refining *run, const psi_grouping *grouping, int32_
     TRY(base_alloc_zero(run->ctx, leaves, sizeof *visits, &visits));
     TRY(base_alloc(run->ctx, grouping->n_groups, sizeof *to, &to));
     for (size_t i = 0; i < run->problem->n_states; i++) {
-        visits[run->looks->leaf[run->problem->states[i]]]++;
+        const int32_t leaf = run->looks->leaf[run->problem->states[i]];
+        if (leaf >= 0) visits[leaf]++; // those that are in no latent state have none in a join
     }
     memcpy(to, grouping->linked, grouping->n_groups * sizeof *to);
     for (size_t v = 0; v < leaves; v++) {
