@@ -15,8 +15,8 @@ typedef struct cli_output cli_output;
             "overwrite what is there"                                                              \
     }
 
-// PSI_EUSAGE if the file is one that the command reads, or lies in a folder that it reads: not even
-// --replace means that.
+// PSI_EUSAGE if the file is one that the command reads, or one of a folder that it reads: not even
+// --replace means that. What else lies in a run's folder, as a report, is the user's to replace.
 psi_status cli_output_check(const cli_call *cli, const char *path);
 
 // PSI_EUSAGE if the name is taken. A .tra claims .lab, .srew and .trew beside it, too: they are
