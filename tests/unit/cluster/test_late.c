@@ -204,7 +204,7 @@ static void memory_is_refused_late(void **state)
         psi_ctx_free(counting);
         const long first = to.allocations + 1, last = faults.count;
         const bool every = k == 0 && getenv("PSIFOLD_FULL_SWEEPS");
-        const long tries = k == 0 ? 4 * TRIES : TRIES;
+        const long tries = (long)test_repetitions(k == 0 ? 4 * TRIES : TRIES);
         const long step = every ? 1 : 1 + (last - first) / tries;
         long tried = 0, kept = 0;
         for (long at = first; at <= last; at += step) {
@@ -244,7 +244,7 @@ static void memory_is_refused_late_in_a_folder(void **state)
         psi_ctx *counting = test_faulty_ctx(&faults, 1);
         assert_ok(counting, test_cluster_into(counting, folder, PSI_FOLDER_NEW, data, &how, &end));
         const long first = to.allocations + 40, last = faults.count; // 40: its labels are written
-        for (size_t i = 1; i <= 4; i++) {
+        for (size_t i = 1; i <= test_repetitions(4); i++) {
             test_folder_free(room);
             room = test_folder();
             free(folder);
