@@ -166,7 +166,7 @@ static void a_training_fits_into_600_mb(void **state)
     enum { BATCH = 256 };
     static uint8_t images[BATCH * DIALS * ENV_DIGIT_BYTES];
     static int32_t actions[BATCH], targets[BATCH];
-    psi_ctx *ctx = test_ctx(1);
+    psi_ctx *ctx = test_ctx(2);
     const psi_shape shape = {3, {DIALS, SIDE, SIDE}};
     const psi_net_spec spec = psi_net_defaults(PSI_NET_RESNET18, &shape, PSI_UINT8, 3, 100);
     const psi_work_options work_options = {.max_batch = BATCH};
@@ -202,7 +202,7 @@ static void drawn_digits(void **state)
     enum { PER_DIGIT = 300, TEST_PER_DIGIT = 100 };
     learning single = {"drawn digits", 1, 10000, 4, 0, 2e-3, 0.99};
     learning patterns = {"patterns of drawn digits", 3, 12000, 5, 2000, 2e-3, 0.985};
-    psi_ctx *ctx = test_ctx(1);
+    psi_ctx *ctx = test_ctx(2);
     env_digits *train, *test;
     assert_ok(ctx, env_digits_drawn(ctx, 1, 1, DIGITS, PER_DIGIT, &train));
     assert_ok(ctx, env_digits_drawn(ctx, 1, 2, DIGITS, TEST_PER_DIGIT, &test));
@@ -215,7 +215,7 @@ static void drawn_digits(void **state)
 
 static void learns_mnist(learning *l)
 {
-    psi_ctx *ctx = test_ctx(1);
+    psi_ctx *ctx = test_ctx(2);
     env_digits *train, *test;
     assert_ok(ctx, env_digits_mnist(ctx, false, &train));
     assert_ok(ctx, env_digits_mnist(ctx, true, &test));

@@ -6,7 +6,7 @@
 static void small_lock_is_recovered(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(1);
+    psi_ctx *ctx = test_ctx(2);
     psi_trajectories *data = test_collect(
         ctx, "combination-lock", 800, 2,
         (const char *const[]){"digits-per-dial", "5", "goal", "4,4,*", "digits", "drawn", NULL});
