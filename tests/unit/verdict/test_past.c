@@ -77,7 +77,7 @@ static void a_secret_in_many_places_is_found(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (uint64_t seed = 0; seed < 5; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(5); seed++) {
         assert_true(ask(ctx, LAST_ACTION, seed).share > 0.0);
         assert_true(ask(ctx, ONCE, seed).share > 0.0);
         assert_true(ask(ctx, FIRST, seed).share > 0.0);
@@ -91,7 +91,7 @@ static void where_there_is_none_none_is_found(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     size_t suspected = 0;
-    for (uint64_t seed = 0; seed < 40; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(40); seed++) {
         const verdict_past past = ask(ctx, NOTHING, seed);
         assert_true(past.share == 0.0);
         suspected += past.suspect;
