@@ -23,23 +23,23 @@ static psi_status is_several(clustering_run *run, const problem_looks *tree, boo
     TRY(verdict_ask_looks(run->ctx, &run->problem, &run->outcomes, tree, run->looks.leaf,
                           run->looks.n_leaves, run->found.labels, run->found.n_latent,
                           REFINE_ALLOWED, &share, &worst));
-    if (share > 0.0 || !run->found.converged) goto done;
+    if (share > 0.0) goto done;
     TRY(verdict_ask_sight(run->ctx, &run->problem, tree, run->looks.leaf, run->looks.n_leaves,
-                          run->found.labels, 0.0, several));
+                          run->found.labels, REFINE_ALLOWED, 0.0, several));
 done:
     refine_by_evidence_free(run->ctx, &run->found);
     return status;
 }
 
 // *apart: they do, and run->found is what follows from that.
-static psi_status group_apart(clustering_run *run, size_t width, bool *apart)
+static psi_status group_apart(clustering_run *run, size_t width, const float *weight, bool *apart)
 {
     psi_status status = PSI_OK;
     problem_looks tree = run->looks;
     bool several;
     *apart = false;
-    TRY(problem_looks_apart(run->ctx, &run->problem, width, run->vectors, CLUSTER_FEWEST_VISITS,
-                            &run->looks));
+    TRY(problem_looks_apart(run->ctx, &run->problem, width, run->vectors, weight,
+                            CLUSTER_FEWEST_VISITS, &run->looks));
     if (run->looks.n_leaves == 0) goto done;
     TRY(is_several(run, &tree, &several));
     if (several) goto done;
@@ -51,12 +51,17 @@ done:
     return status;
 }
 
-// Where looks stand apart, the data say no more than a table of them does: cells would take for
-// granted that what looks alike is alike.
-psi_status cluster_group_vectors(clustering_run *run, size_t width, bool *apart)
+// Numbers as they are come first: they may have one unit, as pixels do, and those that vary by
+// noise alone are small. Then as numbers of units of their own. Where looks stand apart, the data
+// say no more than a table of them does: cells would take for granted that what looks alike is
+// alike.
+psi_status cluster_group_vectors(clustering_run *run, size_t width, const float *deviation,
+                                 bool *apart)
 {
     psi_status status = PSI_OK;
-    TRY(group_apart(run, width, apart));
+    *apart = false;
+    if (deviation) TRY(group_apart(run, width, deviation, apart));
+    if (!*apart) TRY(group_apart(run, width, NULL, apart));
     if (!*apart) TRY(cluster_group_looks(run));
 done:
     return status;

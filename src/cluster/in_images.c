@@ -112,7 +112,7 @@ static psi_status group_pixels(clustering_run *run, bool tentative, bool *apart)
         run->result->doubtful = 1.0;
         goto done;
     }
-    TRY(cluster_group_vectors(run, width, apart));
+    TRY(cluster_group_vectors(run, width, NULL, apart));
 done:
     if (!run->found.labels) {
         run->found = features;

@@ -51,12 +51,15 @@ done:
 static psi_status compare_vectors(clustering_run *run, bool *apart)
 {
     psi_status status = PSI_OK;
+    float *deviation = NULL;
     size_t width;
     TRY(copy_vectors(run, &width));
-    problem_looks_standardise(&run->problem, width, run->vectors);
+    TRY(base_alloc(run->ctx, width, sizeof *deviation, &deviation));
+    problem_looks_standardise(&run->problem, width, run->vectors, deviation);
     TRY(problem_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
-    TRY(cluster_group_vectors(run, width, apart));
+    TRY(cluster_group_vectors(run, width, deviation, apart));
 done:
+    base_free(run->ctx, deviation);
     return status;
 }
 
@@ -83,7 +86,7 @@ static psi_status compare_features(clustering_run *run)
                            &features));
     run->vectors = features.full;
     features.full = NULL;
-    problem_looks_standardise(&run->problem, features.d, run->vectors);
+    problem_looks_standardise(&run->problem, features.d, run->vectors, NULL);
     TRY(problem_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
     TRY(cluster_group_looks(run));
     run->result->has_trunk = true;

@@ -22,6 +22,7 @@ enum { APART_STREAM = 0x61706172 };
 typedef struct sample {
     const cluster_problem *problem;
     const float *vectors; // (n_rows, width)
+    const float *weight;  // (width) of each number; NULL: 1
     size_t width, n;
     uint64_t *row;   // (n)
     float *number;   // (width, n) side by side, so that a row is compared with all at once
@@ -39,13 +40,19 @@ static void sample_free(psi_ctx *ctx, sample *all)
     base_free(ctx, all->near);
 }
 
+static float weight_of(const sample *all, size_t w)
+{
+    return all->weight ? all->weight[w] : 1.0f;
+}
+
 // One row of each of n parts of the data, so that no rhythm of episodes decides.
 static psi_status sample_new(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                             const float *vectors, size_t n, sample *out)
+                             const float *vectors, const float *weight, size_t n, sample *out)
 {
     psi_status status = PSI_OK;
     base_random random = base_random_stream(0, APART_STREAM, 0);
-    *out = (sample){.problem = problem, .vectors = vectors, .width = width, .n = n};
+    *out =
+        (sample){.problem = problem, .vectors = vectors, .weight = weight, .width = width, .n = n};
     TRY(base_alloc(ctx, n, sizeof *out->row, &out->row));
     TRY(base_alloc(ctx, n, width * sizeof *out->number, &out->number));
     TRY(base_alloc(ctx, n, sizeof *out->distance, &out->distance));
@@ -55,7 +62,7 @@ static psi_status sample_new(psi_ctx *ctx, const cluster_problem *problem, size_
         const double at = ((double)i + base_random_uniform(&random)) / (double)n;
         out->row[i] = problem->states[(size_t)(at * (double)problem->n_states)];
         for (size_t w = 0; w < width; w++) {
-            out->number[w * n + i] = vectors[out->row[i] * width + w];
+            out->number[w * n + i] = vectors[out->row[i] * width + w] * weight_of(out, w);
         }
     }
 done:
@@ -68,7 +75,7 @@ static void compare(sample *all, const float *x)
     float *distance = all->distance;
     memset(distance, 0, all->n * sizeof *distance);
     for (size_t w = 0; w < all->width; w++) {
-        const float *number = all->number + w * all->n, at = x[w];
+        const float *number = all->number + w * all->n, at = x[w] * weight_of(all, w);
         for (size_t i = 0; i < all->n; i++) {
             distance[i] += (number[i] - at) * (number[i] - at);
         }
@@ -169,7 +176,10 @@ static float squared_distance(const sample *all, uint64_t row, uint64_t other)
 {
     const float *x = all->vectors + row * all->width, *y = all->vectors + other * all->width;
     float sum = 0.0f;
-    for (size_t w = 0; w < all->width; w++) sum += (x[w] - y[w]) * (x[w] - y[w]);
+    for (size_t w = 0; w < all->width; w++) {
+        const float away = (x[w] - y[w]) * weight_of(all, w);
+        sum += away * away;
+    }
     return sum;
 }
 
@@ -234,7 +244,8 @@ done:
 }
 
 psi_status problem_looks_apart(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                               const float *vectors, size_t visits, problem_looks *out)
+                               const float *vectors, const float *weight, size_t visits,
+                               problem_looks *out)
 {
     psi_status status = PSI_OK;
     const double fit = MOST_COMPARED / (double)problem->n_states / (double)width;
@@ -244,7 +255,7 @@ psi_status problem_looks_apart(psi_ctx *ctx, const cluster_problem *problem, siz
     float reach;
     *out = (problem_looks){0};
     if (n < base_min(problem->n_states, FEWEST_SAMPLED) || n < 2 * visits) return PSI_OK;
-    TRY(sample_new(ctx, problem, width, vectors, n, &all));
+    TRY(sample_new(ctx, problem, width, vectors, weight, n, &all));
     TRY(link(ctx, &all));
     TRY(find_reach(ctx, &all, visits, &reach));
     if (reach == 0.0f) goto done;

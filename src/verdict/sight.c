@@ -9,9 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-// The probability of a suspicion where there is nothing, as of the past.
-static const double SUSPECT = 0.05;
-
 enum { MOST_ASKED = 1 << 18, LONG_PART = 4096 };   // transitions that are enough; of a part
 static const size_t MOST_LEARNT = (size_t)1 << 24; // numbers: strata times numbers of a vector
 
@@ -79,11 +76,11 @@ static void look_at(looking *run, size_t w, bool square)
 }
 
 // Whether anything foretells what follows of more than a share of the transitions.
-static psi_status ask(looking *run, double share, bool *told)
+static psi_status ask(looking *run, double allowed, double share, bool *told)
 {
     psi_status status = PSI_OK;
     const size_t n = run->problem->data->n_transitions, width = run->looks->width;
-    const double suspect = log(2.0 * (4.0 * (double)width + 1.0) / SUSPECT);
+    const double suspect = log(2.0 * (4.0 * (double)width + 1.0) / allowed);
     double moved, nats;
     if (run->what.n == 0) return PSI_OK;
     for (size_t w = 0; w < width && !*told; w++) {
@@ -106,7 +103,7 @@ done:
 
 psi_status verdict_ask_sight(psi_ctx *ctx, const cluster_problem *problem,
                              const problem_looks *looks, const int32_t *of, size_t n_of,
-                             const int32_t *labels, double share, bool *told)
+                             const int32_t *labels, double allowed, double share, bool *told)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -130,7 +127,7 @@ psi_status verdict_ask_sight(psi_ctx *ctx, const cluster_problem *problem,
     for (size_t rewards = 0; rewards < 2 && !*told; rewards++) {
         TRY(verdict_foretold_new(ctx, n, asked, stratum, n_of * data->n_actions,
                                  rewards ? NULL : next, data->rewards, &run.what));
-        TRY(ask(&run, share, told));
+        TRY(ask(&run, allowed, share, told));
         verdict_foretold_free(ctx, &run.what);
     }
 done:

@@ -114,6 +114,12 @@ static psi_status ask_the_past(judging *run)
                                            .state = past.worst,
                                            .other = (int32_t)result->options.stack + 1}));
     }
+    if (past.exceptions > 0) {
+        TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_SELDOM,
+                                           .state = past.state,
+                                           .other = past.action,
+                                           .visits = past.exceptions}));
+    }
 done:
     base_free(run->ctx, look);
     return status;
@@ -127,7 +133,8 @@ static psi_status ask_sight(judging *run, const problem_looks *looks)
     bool told;
     if (!looks || looks->width == 0) return PSI_OK;
     TRY(verdict_ask_sight(run->ctx, run->problem, looks, result->labels, result->n_latent,
-                          result->labels, fmax(VERDICT_DOUBTFUL, result->doubtful), &told));
+                          result->labels, VERDICT_SUSPECT, fmax(VERDICT_DOUBTFUL, result->doubtful),
+                          &told));
     if (told) {
         TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_LOOKS, .state = -1, .other = -1}));
     }

@@ -138,7 +138,7 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
     case PSI_DOUBT_SELDOM:
         snprintf(text, size,
                  "something that followed action %d in latent state %d was seen %s only, too few "
-                 "to tell which of its observations lead there: collect more of it",
+                 "to tell what leads there: collect more of it",
                  doubt->other, doubt->state, times);
         return;
     case PSI_DOUBT_TAILS:

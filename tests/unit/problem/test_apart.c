@@ -56,7 +56,7 @@ static void assert_found(size_t n, size_t width, size_t clumps, double side, siz
     int32_t *clump = malloc(n * sizeof *clump), *name = malloc(clumps * sizeof *name);
     cloud c = clumps_new(n, width, clumps, side, few, clump);
     problem_looks looks;
-    assert_ok(ctx, problem_looks_apart(ctx, &c.problem, width, c.vectors, VISITS, &looks));
+    assert_ok(ctx, problem_looks_apart(ctx, &c.problem, width, c.vectors, NULL, VISITS, &looks));
     assert_int_equal(looks.n_leaves, clumps);
     for (size_t k = 0; k < clumps; k++) name[k] = -1;
     for (size_t i = 0; i < n; i++) {
@@ -93,7 +93,8 @@ static void nothing_stands_apart_in_one_cloud(void **state)
                 c.vectors[i] =
                     (float)(even ? base_random_uniform(&random) : base_random_normal(&random));
             }
-            assert_ok(ctx, problem_looks_apart(ctx, &c.problem, width, c.vectors, VISITS, &looks));
+            assert_ok(ctx,
+                      problem_looks_apart(ctx, &c.problem, width, c.vectors, NULL, VISITS, &looks));
             assert_int_equal(looks.n_leaves, 0);
             problem_looks_free(ctx, &looks);
             cloud_free(&c);
@@ -111,7 +112,7 @@ static void values_that_repeat_stand_apart(void **state)
         cloud c = cloud_new(2000, 1);
         problem_looks looks;
         for (size_t i = 0; i < 2000; i++) c.vectors[i] = (float)(i * 7 % values);
-        assert_ok(ctx, problem_looks_apart(ctx, &c.problem, 1, c.vectors, VISITS, &looks));
+        assert_ok(ctx, problem_looks_apart(ctx, &c.problem, 1, c.vectors, NULL, VISITS, &looks));
         assert_int_equal(looks.n_leaves, values == 10 ? 10 : 0);
         problem_looks_free(ctx, &looks);
         cloud_free(&c);
@@ -124,7 +125,7 @@ static psi_status find(psi_ctx *ctx, void *user)
     const cloud *c = user;
     problem_looks looks;
     const psi_status status =
-        problem_looks_apart(ctx, &c->problem, c->width, c->vectors, VISITS, &looks);
+        problem_looks_apart(ctx, &c->problem, c->width, c->vectors, NULL, VISITS, &looks);
     if (status == PSI_OK) problem_looks_free(ctx, &looks);
     return status;
 }
