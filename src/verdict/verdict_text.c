@@ -113,6 +113,13 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  doubt->other, doubt->state);
         return;
     case PSI_DOUBT_RARE:
+        if (doubt->visits == 0) {
+            snprintf(text, size,
+                     "action %d was never taken in some observations of latent state %d: try it "
+                     "there",
+                     doubt->other, doubt->state);
+            return;
+        }
         snprintf(text, size,
                  "action %d was taken only %s in some observations of latent state %d: take it "
                  "there more often",
