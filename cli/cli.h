@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+enum { CLI_MAX_ARGUMENTS = 4 };
+
 typedef struct cli_call {
     psi_ctx *ctx;             // there once cli_parse succeeded
     bool json;                // one JSON object on stdout, everything else on stderr
@@ -19,7 +21,8 @@ typedef struct cli_call {
     size_t max_memory;        // --max-memory, bytes; 0: what the machine or its control group has
     const char *const *files; // (n_files) the words of FILE...
     size_t n_files;
-    json_t *result; // what --json prints; commands fill it
+    json_t *result;                      // what --json prints; commands fill it
+    const char *read[CLI_MAX_ARGUMENTS]; // the positional arguments: what no output may destroy
     bool on_terminal, line_open;
     bool silent;     // not rank 0: it says nothing but why it cannot go on
     double reported; // when progress was last told, in seconds
@@ -49,7 +52,6 @@ typedef struct cli_usage {
 #define CLI_TABLE(rows) (&(const psi_option_table){(rows), CLI_COUNT(rows)})
 
 #define CLI_COUNT(table) (sizeof(table) / sizeof((table)[0]))
-enum { CLI_MAX_ARGUMENTS = 4 };
 
 // Fills in the defaults, parses the command's options and the common ones, then makes cli->ctx.
 // arguments receives the positional words (NULL where one was left out). Returns PSI_EUSAGE after

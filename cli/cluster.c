@@ -4,6 +4,8 @@
 #include "cli/commands.h"
 #include "cli/labels.h"
 
+#include "base/file.h"
+
 typedef struct cluster_call {
     const char *output;
     bool replace, resume, mpi;
@@ -97,7 +99,9 @@ static psi_status cluster(cli_call *cli, const cluster_call *call, bool *finishe
         *finished = psi_run_folder_finished(folder);
     }
     TRY(base_broadcast(cli->ctx, finished, sizeof *finished, 0));
-    if (!*finished) {
+    // a finished run is compared with its data, by one process, and does without once they are gone
+    const bool there = psi_ranks(cli->ctx) == 1 && base_is_there(cli->files[0]);
+    if (!*finished || there) {
         TRY(psi_trajectories_read_all(cli->ctx, cli->files, cli->n_files, &call->reading, &data));
         TRY(cli_paths_text(cli, &paths));
     }

@@ -1,6 +1,8 @@
 // The command line against tables of options, through getopt_long.
 #include "cli/internal.h"
 
+#include "base/json.h"
+
 #include <getopt.h>
 #include <string.h>
 
@@ -160,6 +162,19 @@ static psi_status parse_arguments(cli_call *cli, const parsing *parser, int argc
     return PSI_OK;
 }
 
+// What a command is called with is written down, in JSON: names that cannot be are found at once,
+// not when the work is done.
+static psi_status check_text(const parsing *parser, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (base_is_utf8(argv[i])) continue;
+        cli_complain("%s: '%s' is not UTF-8, and could not be written down: give it another name",
+                     parser->usage->name, argv[i]);
+        return PSI_EUSAGE;
+    }
+    return PSI_OK;
+}
+
 psi_status cli_parse(cli_call *cli, const cli_usage *usage, int argc, char **argv,
                      const char *arguments[CLI_MAX_ARGUMENTS])
 {
@@ -168,7 +183,8 @@ psi_status cli_parse(cli_call *cli, const cli_usage *usage, int argc, char **arg
     for (size_t i = 0; i < CLI_MAX_ARGUMENTS; i++) arguments[i] = NULL;
     for (size_t i = 0; i < usage->n_options; i++) add_rows(&parser, &usage->options[i]);
     add_rows(&parser, &common);
-    psi_status status = parse_options(&parser, argc, argv);
+    psi_status status = check_text(&parser, argc, argv);
+    if (status == PSI_OK) status = parse_options(&parser, argc, argv);
     if (status != PSI_OK) return status;
     if (parser.help != CLI_NO_HELP) {
         cli_show_help(parser.help, usage, parser.row, parser.n);
@@ -176,6 +192,7 @@ psi_status cli_parse(cli_call *cli, const cli_usage *usage, int argc, char **arg
     }
     status = parse_arguments(cli, &parser, argc, argv, arguments);
     if (status != PSI_OK) return status;
+    memcpy(cli->read, arguments, sizeof cli->read);
     if (cli_is_spare(cli, usage)) return PSI_ECANCELLED;
     return cli_make_ctx(cli);
 }

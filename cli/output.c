@@ -1,10 +1,14 @@
 #include "cli/output.h"
 
 #include "base/file.h"
+#include "base/json.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BESIDE = 3 };
@@ -44,12 +48,69 @@ done:
     return status;
 }
 
+static bool are_one(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// Whether a file of a folder is what is read of it: of a run, the manifest and what it lists; of
+// anything else, all of it.
+static bool is_of_it(psi_ctx *ctx, const char *folder, const char *name)
+{
+    enum { LIMIT = 1 << 24 };
+    char path[PATH_MAX];
+    json_t *manifest = NULL;
+    bool listed = true;
+    const int n = snprintf(path, sizeof path, "%s/manifest.json", folder);
+    if (n < 0 || (size_t)n >= sizeof path || !base_is_there(path)) return true;
+    if (base_json_load(ctx, path, LIMIT, &manifest) == PSI_OK) {
+        const json_t *files = json_object_get(manifest, "checksums");
+        listed = !files || json_object_get(files, name) || strcmp(name, "manifest.json") == 0 ||
+                 strncmp(name, "checkpoint/", strlen("checkpoint/")) == 0;
+    }
+    json_decref(manifest);
+    return listed;
+}
+
+// Whether a path is this file or folder, or a file that is read of this folder.
+static bool is_read(psi_ctx *ctx, const char *path, const char *input, const struct stat *as)
+{
+    struct stat at;
+    char *whole = realpath(path, NULL); // NULL: there is nothing to destroy
+    char *name = whole ? strdup(whole) : NULL;
+    bool found = whole && stat(whole, &at) == 0 && are_one(as, &at);
+    for (char *slash; name && !found && (slash = strrchr(whole, '/'));) {
+        *slash = '\0';
+        if (!*whole || stat(whole, &at) != 0 || !are_one(as, &at)) continue;
+        found = is_of_it(ctx, input, name + (slash - whole) + 1);
+        break;
+    }
+    free(name);
+    free(whole);
+    return found;
+}
+
+psi_status cli_output_check(const cli_call *cli, const char *path)
+{
+    struct stat input;
+    for (size_t i = 0; i < CLI_MAX_ARGUMENTS; i++) {
+        if (!cli->read[i] || stat(cli->read[i], &input) != 0 ||
+            !is_read(cli->ctx, path, cli->read[i], &input)) {
+            continue;
+        }
+        return FAIL(cli->ctx, PSI_EUSAGE, "%s is read from %s: choose another name to write to",
+                    path, cli->read[i]);
+    }
+    return PSI_OK;
+}
+
 psi_status cli_output_open(cli_call *cli, const char *path, bool replace, cli_output **out)
 {
     psi_status status = PSI_OK;
     cli_output *output = NULL;
     *out = NULL;
     if (!path) return PSI_OK;
+    TRY(cli_output_check(cli, path));
     TRY(base_alloc_zero(cli->ctx, 1, sizeof *output, &output));
     output->ctx = cli->ctx;
     output->replace = replace;

@@ -15,6 +15,10 @@ typedef struct cli_output cli_output;
             "overwrite what is there"                                                              \
     }
 
+// PSI_EUSAGE if the file is one that the command reads, or one of a folder that it reads: not even
+// --replace means that. What else lies in a run's folder, as a report, is the user's to replace.
+psi_status cli_output_check(const cli_call *cli, const char *path);
+
 // PSI_EUSAGE if the name is taken. A .tra claims .lab, .srew and .trew beside it, too: they are
 // read with it. *out is NULL if the path is, else the caller's until it is committed or discarded.
 psi_status cli_output_open(cli_call *cli, const char *path, bool replace, cli_output **out);

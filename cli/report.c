@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/models.h"
+#include "cli/output.h"
 
 #include "base/file.h"
 
@@ -159,6 +160,7 @@ psi_status cli_report(cli_call *cli, int argc, char **argv)
     const char *arguments[CLI_MAX_ARGUMENTS];
     psi_report_result made;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    TRY(cli_output_check(cli, call.output));
     call.how.seed = cli->seed;
     const bool run = is_run(arguments[0]);
     TRY(run ? report_run(cli, arguments[0], arguments[1], &call, &made)

@@ -455,8 +455,9 @@ PSI_API void psi_run_folder_close(psi_run_folder *folder);
 //
 // The whole method, as psi_cluster, in a folder: goes on where an interrupted run has stopped, and
 // reads one that is finished. PSI_EUSAGE, naming the difference, unless a run is resumed with the
-// data, options, seed, number of threads and version that it was started with. data_path is for the
-// record. The folder is closed in any case: after PSI_ECANCELLED, PSI_EIO and PSI_ENOMEM the run
+// data, options, seed, number of threads and version that it was started with; of one that is
+// finished the last two do not count, and data may be NULL. data_path is for the record, in UTF-8.
+// The folder is closed in any case: after PSI_ECANCELLED, PSI_EIO and PSI_ENOMEM the run
 // can be resumed; other failures before the first refinement leave nothing, unless it was there
 // before, and later ones a whole run, as psi_cluster does. So does a budget that has ended; its run
 // can be resumed all the same. *out belongs to the caller.

@@ -47,6 +47,47 @@ class Column:
         return self.rows[: self.n]
 
 
+class Observations(Column):
+    """Rows of one shape, whose type widens where one of them does not fit into it: the first
+    observation may be of whole numbers and the others not."""
+
+    def __init__(self, first: Any) -> None:
+        row = as_array(first)
+        super().__init__(row.shape, kept_type(row))
+        self.shape, self.seen = row.shape, row.dtype
+
+    def add(self, row: Any) -> None:
+        row = as_array(row)
+        if row.shape != self.shape:
+            raise ShapeError(f"an observation has shape {row.shape}, and the first {self.shape}")
+        if row.dtype != self.seen:
+            self.seen = row.dtype
+            wider = np.promote_types(self.rows.dtype, kept_type(row))
+            self.rows = self.rows.astype(wider, copy=False)
+        super().add(row)
+
+
+def as_array(observation: Any) -> npt.NDArray[Any]:
+    """An observation as one array."""
+    try:
+        return np.asarray(observation)
+    except ValueError as error:
+        raise ShapeError(
+            "an observation has parts of different shapes: "
+            "gymnasium.wrappers.FlattenObservation makes one array of them"
+        ) from error
+
+
+def as_number(reward: Any) -> float:
+    """A reward; of several at a step, somebody has to say which."""
+    if np.size(reward) != 1:
+        raise ShapeError(
+            f"a reward is {reward}: psifold predicts one number a step; "
+            "choose one of them, or weigh them in a wrapper"
+        )
+    return float(np.asarray(reward, np.float64).reshape(()))
+
+
 def pick(observation: Any, key: str | None) -> Any:
     """The observation itself, or the entry of a Dict observation."""
     return observation if key is None else observation[key]
@@ -64,7 +105,14 @@ def choose_key(space: Any, key: str | None) -> str | None:
     if key is None and len(names) == 1:
         return str(names[0])
     if key not in names:
-        raise UsageError(f"observations are a Dict: key is one of {', '.join(map(repr, names))}")
+        all_of_them = (
+            ", or flatten them all (gymnasium.wrappers.FlattenObservation)"
+            if space.is_np_flattenable
+            else ""
+        )
+        raise UsageError(
+            f"observations are a Dict: key is one of {', '.join(map(repr, names))}{all_of_them}"
+        )
     return key
 
 
@@ -82,7 +130,7 @@ def number_of_actions(space: Any, whose: str) -> tuple[int, int]:
 
 def kept_type(observation: npt.NDArray[Any]) -> np.dtype[Any]:
     """The type in which observations like this one are kept."""
-    dtype = np.dtype(WIDER.get(observation.dtype.name, observation.dtype.name))
+    dtype = np.dtype(WIDER.get(observation.dtype.name, observation.dtype))
     if dtype not in DTYPES:
         raise ShapeError(
             f"observations are of type {observation.dtype}, which psifold does not know"
@@ -124,8 +172,7 @@ def collect(
         raise UsageError("episodes must be at least 1")
     env.action_space.seed(seed)
     observation, _ = env.reset(seed=seed)
-    first = np.asarray(pick(observation, key))
-    observations = Column(first.shape, kept_type(first))
+    observations = Observations(pick(observation, key))
     actions, rewards = Column((), np.int32), Column((), np.float64)
     lengths, ends = [], []
     watch = watcher(progress)
@@ -141,7 +188,7 @@ def collect(
                 observation, reward, terminated, truncated, _ = env.step(action)
                 observations.add(pick(observation, key))
                 actions.add(int(action) - first_action)
-                rewards.add(reward)
+                rewards.add(reward if isinstance(reward, (int, float)) else as_number(reward))
                 truncated = truncated or actions.n - begin == max_steps
             lengths.append(actions.n - begin)
             ends.append(bool(terminated))

@@ -33,13 +33,32 @@ struct psi_ctx {
     base_comm comm;
 };
 
-// Every block is preceded by this record; the block itself starts on a cache line.
+// Every block is preceded by this record; the block itself starts on a cache line. A block goes
+// back where it came from, whichever context it is freed with.
 typedef struct block_head {
     void *raw;   // what the allocator returned
     size_t size; // bytes the caller asked for
+    void (*release)(void *user, void *ptr);
+    void *user;
 } block_head;
 
 enum { ALIGNMENT = 64 };
+
+// Heads and padding are nobody's to touch: the address sanitizer, which sees a block and its head
+// as one, has to be told.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ADDRESS_SANITIZER
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAS_ADDRESS_SANITIZER
+#endif
+#if defined(HAS_ADDRESS_SANITIZER)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(first, size)   ((void)(first), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(first, size) ((void)(first), (void)(size))
+#endif
 
 static void *default_resize(void *user, void *ptr, size_t size)
 {
@@ -197,9 +216,13 @@ psi_status base_fail(psi_ctx *ctx, psi_status status, const char *file, int line
     return status;
 }
 
-static block_head *head_of(void *block)
+static block_head head_of(void *block)
 {
-    return (block_head *)block - 1;
+    const block_head *head = (block_head *)block - 1;
+    ASAN_UNPOISON_MEMORY_REGION(head, sizeof *head);
+    const block_head copy = *head;
+    ASAN_POISON_MEMORY_REGION(head, sizeof *head);
+    return copy;
 }
 
 // Pointers of every type are stored and loaded as bytes: the caller's variable is a float *, a
@@ -267,7 +290,10 @@ psi_status base_alloc(psi_ctx *ctx, size_t count, size_t size, void *out)
     }
     const uintptr_t first = (uintptr_t)raw + sizeof(block_head);
     void *block = raw + (base_round_up(first, ALIGNMENT) - (uintptr_t)raw);
-    *head_of(block) = (block_head){raw, bytes};
+    const psi_allocator *from = &ctx->options.allocator;
+    ((block_head *)block)[-1] = (block_head){raw, bytes, from->release, from->user};
+    ASAN_POISON_MEMORY_REGION(raw, padded);
+    ASAN_UNPOISON_MEMORY_REGION(block, bytes);
     store_pointer(out, block);
     return PSI_OK;
 }
@@ -284,7 +310,7 @@ psi_status base_resize(psi_ctx *ctx, size_t count, size_t size, void *inout)
     void *old = load_pointer(inout), *fresh;
     const psi_status status = base_alloc(ctx, count, size, &fresh);
     if (status != PSI_OK) return status;
-    if (old) memcpy(fresh, old, base_min(head_of(old)->size, count * size));
+    if (old) memcpy(fresh, old, base_min(head_of(old).size, count * size));
     base_free(ctx, old);
     store_pointer(inout, fresh);
     return PSI_OK;
@@ -303,10 +329,12 @@ psi_status base_copy_text(psi_ctx *ctx, const char *text, char **out)
 void base_free(psi_ctx *ctx, void *ptr)
 {
     if (!ptr) return;
+    const block_head head = head_of(ptr);
     size_t padded = 0;
-    (void)padded_size(head_of(ptr)->size, &padded); // it was, when the block was taken
+    (void)padded_size(head.size, &padded); // it was, when the block was taken
     give_back(ctx, padded);
-    ctx->options.allocator.release(ctx->options.allocator.user, head_of(ptr)->raw);
+    ASAN_UNPOISON_MEMORY_REGION(head.raw, padded);
+    head.release(head.user, head.raw);
 }
 
 static void log_sentence(psi_ctx *ctx, psi_log_level level, const char *format, va_list arguments)

@@ -57,3 +57,11 @@ done:
     free(text);
     return status;
 }
+
+bool base_is_utf8(const char *text)
+{
+    json_t *value = json_string(text);
+    const bool is = value != NULL;
+    json_decref(value);
+    return is;
+}

@@ -18,6 +18,9 @@ psi_status base_json_save(psi_ctx *ctx, const char *path, const json_t *value);
 // constructor fails then, and it looks as if memory had run out.
 json_t *base_json_real(double value);
 
+// Whether a text can be written: Jansson's constructors fail for others, as if memory had run out.
+bool base_is_utf8(const char *text);
+
 // PSI_ENOMEM if value is NULL, which is how Jansson's constructors report it.
 psi_status base_json_made(psi_ctx *ctx, const json_t *value);
 

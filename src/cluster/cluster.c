@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/comm.h"
 #include "base/context.h"
+#include "base/json.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "learn/representation.h"
@@ -317,6 +318,7 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
     TRY(keep_stages(&run));
     TRY(cluster_go_without(&run, find_known(&run, &run.seen)));
     TRY(cluster_go_without(&run, tell_phases(&run)));
+    TRY(cluster_go_without(&run, run_check_found(ctx, run.result)));
     if (run.result->stopped || run.result->failure) {
         const psi_verdict verdict = run.result->verdict; // not certain of what was not finished
         if (verdict == PSI_VERDICT_CERTAIN || verdict == PSI_VERDICT_NOT_ASKED) {
@@ -354,8 +356,14 @@ psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
     psi_run *run = NULL;
     bool found = false;
     *out = NULL;
+    if (data_path && !base_is_utf8(data_path)) {
+        TRY(FAIL(ctx, PSI_EUSAGE, "the data's path is not UTF-8, and could not be written down"));
+    }
     if (folder->finished) {
-        TRY(psi_run_load(ctx, folder->path, out));
+        TRY(psi_run_load(ctx, folder->path, &run));
+        if (data) TRY(run_compare(folder, run, data, options));
+        *out = run;
+        run = NULL;
         goto done;
     }
     TRY(cluster(ctx, data, options, folder, &run));

@@ -10,6 +10,7 @@
 #include "run/phases.h"
 
 enum { CLUSTER_MOST_ACTIONS = 1024 }; // of networks, which have a head for each
+enum { CLUSTER_FEWEST_VISITS = 4 };   // of an observation, on average, to be one of a table
 
 // What was found, and what was judged of it, while something else is tried.
 typedef struct cluster_answer {
@@ -84,6 +85,11 @@ psi_status cluster_add_steps(clustering_run *run);
 // Algorithm 1 by evidence on run->looks, as the options say, with a verdict: run->found.
 by_evidence_options cluster_how_to_refine(clustering_run *run);
 psi_status cluster_group_looks(clustering_run *run);
+// The same of run->vectors (n_rows, width), with run->looks as the tree over them. deviation
+// (width; NULL: not known): of their numbers before they were standardised. *apart: their looks
+// stand apart, so that they are as good as a table.
+psi_status cluster_group_vectors(clustering_run *run, size_t width, const float *deviation,
+                                 bool *apart);
 // The share of the observations in cells of run->looks that mix what rewards and ends tell apart.
 psi_status cluster_share_mixed(clustering_run *run, double *share);
 // The answer so far, which leaves run without one; … and takes it back instead of another one.

@@ -13,8 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEWEST_VISITS = 4 }; // of a distinct observation, on average, to be one of a table
-
 psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size_t number,
                                   size_t n_observations, const int32_t *labels)
 {
@@ -52,7 +50,7 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
     const bool number =
         psi_observations_row_bytes(observations) == run->options->stack * psi_dtype_size(dtype) &&
         dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
-    const size_t n = run->problem.n_states, most = wanted || number ? n : n / FEWEST_VISITS;
+    const size_t n = run->problem.n_states, most = wanted || number ? n : n / CLUSTER_FEWEST_VISITS;
     const psi_status status =
         problem_looks_distinct(run->ctx, &run->problem, most + 1, &run->looks);
     *done = status == PSI_OK;
@@ -95,7 +93,7 @@ static psi_status refine_by(clustering_run *run, const by_evidence_options *how)
 static psi_status find_rewards(clustering_run *run, bool means)
 {
     problem_outcome_rewards_free(run->ctx, &run->outcomes);
-    return means ? problem_mean_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes)
+    return means ? problem_mean_rewards(run->ctx, &run->problem, &run->looks, NULL, &run->outcomes)
                  : problem_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes);
 }
 

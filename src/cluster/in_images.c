@@ -64,7 +64,7 @@ done:
 static bool is_too_coarse(const psi_run *result)
 {
     for (size_t i = 0; i < result->n_doubts; i++) {
-        if (result->doubts[i].kind == PSI_DOUBT_LOOKS) return true;
+        if (result->doubts[i].kind == PSI_DOUBT_LOOKS && result->doubts[i].state >= 0) return true;
     }
     return false;
 }
@@ -94,13 +94,14 @@ static psi_status judge(clustering_run *run, const problem_looks *tree)
 // less often than not, trajectories tell nothing either: 1 − √½.
 static const double MOST_MIXED = 0.29;
 
-static psi_status group_pixels(clustering_run *run, bool tentative)
+static psi_status group_pixels(clustering_run *run, bool tentative, bool *apart)
 {
     psi_status status = PSI_OK;
     size_t width = PRINCIPAL;
     double mixed = 0.0;
     by_evidence features = run->found; // the answer, until there is another one
     run->found = (by_evidence){0};
+    *apart = false;
     cluster_forget_looks(run);
     run->tentative = tentative;
     TRY(learn_principal_pixels(run->ctx, &run->problem, &run->inputs, &width, &run->vectors));
@@ -111,7 +112,7 @@ static psi_status group_pixels(clustering_run *run, bool tentative)
         run->result->doubtful = 1.0;
         goto done;
     }
-    TRY(cluster_group_looks(run));
+    TRY(cluster_group_vectors(run, width, NULL, apart));
 done:
     if (!run->found.labels) {
         run->found = features;
@@ -122,18 +123,19 @@ done:
     return status;
 }
 
-// Where latent states look different, no network has to learn it. *open: the share of observations
-// that pixels leave open. The refinements are told only if they are those of the answer, and made
-// again then.
-static psi_status try_pixels(clustering_run *run, bool *certain, double *open)
+// Where latent states look different, no network has to learn it. *enough: pixels are the answer;
+// *open: the share of observations that they leave open. The refinements are told only if they are
+// those of the answer, and made again then.
+static psi_status try_pixels(clustering_run *run, bool *enough, double *open)
 {
     psi_status status = PSI_OK;
     psi_run *result = run->result;
-    *certain = false;
+    bool apart;
+    *enough = false;
     *open = 1.0;
     if (psi_shape_size(&run->inputs.shape) > LEARN_MOST_PIXELS) return PSI_OK;
     cluster_set_deadline(run, CLUSTER_BEFORE_FEATURES);
-    status = group_pixels(run, true);
+    status = group_pixels(run, true, &apart);
     const bool spared = cluster_can_spare(run, status);
     if (spared && !cluster_is_late(run, status)) {
         base_note(run->ctx, "pixels as they are: %s", psi_error(run->ctx)->message);
@@ -141,7 +143,7 @@ static psi_status try_pixels(clustering_run *run, bool *certain, double *open)
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
     if (!spared) TRY(status);
     status = PSI_OK;
-    *certain = !spared && result->verdict == PSI_VERDICT_CERTAIN;
+    *enough = !spared && (apart || result->verdict == PSI_VERDICT_CERTAIN);
     if (!spared) *open = result->doubtful;
     base_free(run->ctx, result->doubts);
     result->doubts = NULL;
@@ -225,7 +227,7 @@ psi_status cluster_find_in_images(clustering_run *run)
     psi_run *result = run->result;
     const psi_net_kind kind =
         run->options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18 : PSI_NET_CNN;
-    bool pixels;
+    bool pixels, apart;
     double open;
     cluster_set_network_options(run, kind);
     TRY(try_pixels(run, &pixels, &open));
@@ -238,7 +240,7 @@ psi_status cluster_find_in_images(clustering_run *run)
         base_free(run->ctx, result->doubts);
         result->doubts = NULL;
         result->n_doubts = 0;
-        TRY(group_pixels(run, false));
+        TRY(group_pixels(run, false, &apart));
     }
 done:
     return status;

@@ -48,15 +48,18 @@ done:
 }
 
 // Vectors as they are.
-static psi_status compare_vectors(clustering_run *run)
+static psi_status compare_vectors(clustering_run *run, bool *apart)
 {
     psi_status status = PSI_OK;
+    float *deviation = NULL;
     size_t width;
     TRY(copy_vectors(run, &width));
-    problem_looks_standardise(&run->problem, width, run->vectors);
+    TRY(base_alloc(run->ctx, width, sizeof *deviation, &deviation));
+    problem_looks_standardise(&run->problem, width, run->vectors, deviation);
     TRY(problem_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
-    TRY(cluster_group_looks(run));
+    TRY(cluster_group_vectors(run, width, deviation, apart));
 done:
+    base_free(run->ctx, deviation);
     return status;
 }
 
@@ -83,7 +86,7 @@ static psi_status compare_features(clustering_run *run)
                            &features));
     run->vectors = features.full;
     features.full = NULL;
-    problem_looks_standardise(&run->problem, features.d, run->vectors);
+    problem_looks_standardise(&run->problem, features.d, run->vectors, NULL);
     TRY(problem_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
     TRY(cluster_group_looks(run));
     run->result->has_trunk = true;
@@ -158,10 +161,12 @@ done:
 psi_status cluster_find_in_vectors(clustering_run *run)
 {
     psi_status status = PSI_OK;
+    bool apart;
     cluster_set_network_options(run, PSI_NET_MLP);
     if (run->options->hidden == 0) run->network.hidden[0] = run->network.hidden[1] = SMALL;
     if (run->options->trunk_steps == 0) run->network.trunk.steps = SMALL_STEPS;
-    TRY(compare_vectors(run));
+    TRY(compare_vectors(run, &apart));
+    if (apart) goto done;
     const psi_verdict verdict = run->result->verdict;
     const size_t n_latent = run->found.n_latent;
     const bool ended = run->found.converged, means = run->outcomes.n == 0;

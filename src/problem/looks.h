@@ -35,8 +35,17 @@ psi_status problem_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
                                    const int32_t *labels, size_t n, size_t first,
                                    problem_looks *out);
 
-// Every number of the vectors gets mean 0 and variance 1 over the states.
-void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors);
+// Clumps of vectors (n_rows, width) with empty space around them, as if they were distinct
+// observations. n_leaves = 0: none stand apart, or they have fewer than `visits` rows on average.
+// weight (width) of each number; NULL: 1. O(n_states · 4,096 · width).
+psi_status problem_looks_apart(psi_ctx *ctx, const cluster_problem *problem, size_t width,
+                               const float *vectors, const float *weight, size_t visits,
+                               problem_looks *out);
+
+// Every number of the vectors gets mean 0 and variance 1 over the states. deviation (width; NULL:
+// not asked) gets what it was.
+void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors,
+                               float *deviation);
 
 // A tree over vectors (n_rows, width), one for each observation, which must outlive it.
 psi_status problem_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size_t width,

@@ -31,7 +31,8 @@ typedef struct growing {
     size_t placed; // rows that are in their cells
 } growing;
 
-void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors)
+void problem_looks_standardise(const cluster_problem *problem, size_t width, float *vectors,
+                               float *deviation)
 {
     for (size_t w = 0; w < width; w++) {
         double mean = 0.0, square = 0.0;
@@ -44,6 +45,7 @@ void problem_looks_standardise(const cluster_problem *problem, size_t width, flo
             square += x * x;
         }
         const double scale = square > 0.0 ? sqrt((double)problem->n_states / square) : 0.0;
+        if (deviation) deviation[w] = square > 0.0 ? (float)(1.0 / scale) : 0.0f;
         for (size_t i = 0; i < problem->n_rows; i++) {
             float *x = &vectors[i * width + w];
             *x = (float)(((double)*x - mean) * scale);

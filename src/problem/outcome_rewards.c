@@ -108,23 +108,60 @@ done:
     return status;
 }
 
+// Rewards, less what those of an action that led to the same latent state are on average: away
+// (transitions). Where one latent state leads somewhere as often as another, their means differ by
+// as much as before, while chance that decides where it leads no longer hides it.
+static psi_status find_away(psi_ctx *ctx, const cluster_problem *problem, const int32_t *led_to,
+                            double mean, double *away)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    double *sum = NULL, *n = NULL; // (latent states and unknown, A)
+    int32_t most = -1;
+    for (size_t t = 0; t < data->n_transitions; t++) away[t] = data->rewards[t] - mean;
+    if (!led_to) return PSI_OK;
+    for (size_t i = 0; i < problem->n_rows; i++) most = led_to[i] > most ? led_to[i] : most;
+    const size_t kinds = (size_t)(most + 2) * data->n_actions;
+    TRY(base_alloc_zero(ctx, kinds, sizeof *sum, &sum));
+    TRY(base_alloc_zero(ctx, kinds, sizeof *n, &n));
+    for (size_t turn = 0; turn < 2; turn++) {
+        for (size_t t = 0; t < data->n_transitions; t++) {
+            const size_t at = (size_t)(led_to[problem->row[t] + 1] + 1) * data->n_actions +
+                              (size_t)data->actions[t];
+            if (turn == 0) {
+                sum[at] += away[t];
+                n[at]++;
+            } else {
+                away[t] -= sum[at] / n[at];
+            }
+        }
+    }
+done:
+    base_free(ctx, n);
+    base_free(ctx, sum);
+    return status;
+}
+
 // What is known of the mean reward of every leaf and action: its variance is that of its own draws,
 // held near that of the branch it is on.
 psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
-                                const problem_looks *looks, outcome_rewards *out)
+                                const problem_looks *looks, const int32_t *led_to,
+                                outcome_rewards *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     const size_t nodes = looks->forest.n_nodes, actions = data->n_actions;
-    double *n = NULL, *sum = NULL, *square = NULL, *variance = NULL, *within = NULL;
+    double *n = NULL, *sum = NULL, *square = NULL, *variance = NULL, *within = NULL, *away = NULL;
     *out = (outcome_rewards){0};
     for (size_t t = 0; t < data->n_transitions; t++) {
         out->mean += data->rewards[t] / (double)data->n_transitions;
     }
     for (size_t t = 0; t < data->n_transitions; t++) {
-        const double away = data->rewards[t] - out->mean;
-        out->variance += away * away / (double)data->n_transitions;
+        const double from_mean = data->rewards[t] - out->mean;
+        out->variance += from_mean * from_mean / (double)data->n_transitions;
     }
+    TRY(base_alloc(ctx, data->n_transitions, sizeof *away, &away));
+    TRY(find_away(ctx, problem, led_to, out->mean, away));
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *n, &n));
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *sum, &sum));
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *square, &square));
@@ -136,10 +173,9 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
         const int32_t leaf = looks->leaf[problem->row[t]];
         if (leaf < 0) continue;
         const size_t at = (size_t)leaf * actions + (size_t)data->actions[t];
-        const double away = data->rewards[t] - out->mean;
         n[at]++;
-        sum[at] += away;
-        square[at] += away * away;
+        sum[at] += away[t];
+        square[at] += away[t] * away[t];
     }
     for (size_t at = 0; at < nodes * actions; at++) { // pooled over the leaves of an action
         if (n[at] < 2.0) continue;
@@ -170,6 +206,7 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
         }
     }
 done:
+    base_free(ctx, away);
     base_free(ctx, within);
     base_free(ctx, variance);
     base_free(ctx, square);
@@ -191,7 +228,7 @@ psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
     if (n > 2) TRY(share_of_repeats(ctx, problem, looks, &repeats));
     const double determined = looks->forest.looks ? REPEATS_IN_CELLS : 1.0;
     if (n > MOST_CLASSES || repeats < determined) {
-        TRY(problem_mean_rewards(ctx, problem, looks, out));
+        TRY(problem_mean_rewards(ctx, problem, looks, NULL, out));
         goto done;
     }
     out->n = n;

@@ -16,9 +16,12 @@ typedef struct outcome_rewards {
 psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
                                    const problem_looks *looks, outcome_rewards *out);
 // The same as numbers, whatever they are; looks of which leaf, left, parent and forest.n_nodes are
-// asked for.
+// asked for. led_to (n_rows): latent states, −1: unknown; rewards are compared among transitions
+// that led to the same one, since latent states that lead elsewhere are told apart by that. NULL:
+// among all.
 psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
-                                const problem_looks *looks, outcome_rewards *out);
+                                const problem_looks *looks, const int32_t *led_to,
+                                outcome_rewards *out);
 void problem_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards);
 
 #endif

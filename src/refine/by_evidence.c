@@ -65,15 +65,19 @@ static psi_status draw(refining *run, psi_draws *out)
     }
     run->first[2 * actions] = used;
     for (size_t i = 0; i < n; i++) run->outcome[i] = run->number[run->outcome[i]];
+    if (rewards->n == 0) {
+        problem_outcome_rewards_free(run->ctx, &run->means);
+        TRY(problem_mean_rewards(run->ctx, run->problem, run->looks, run->known, &run->means));
+    }
     *out = (psi_draws){.n = n,
                        .node = run->node,
                        .outcome = run->outcome,
                        .n_families = 2 * actions,
                        .family = run->first,
                        .n_means = rewards->n == 0 ? actions : 0,
-                       .precision = rewards->precision,
-                       .weighted = rewards->weighted,
-                       .mean_variance = rewards->variance,
+                       .precision = run->means.precision,
+                       .weighted = run->means.weighted,
+                       .mean_variance = run->means.variance,
                        .caution = run->caution,
                        .clear = run->clear};
 done:
@@ -97,7 +101,8 @@ static psi_status find_known(refining *run, const psi_grouping *grouping, int32_
     TRY(base_alloc_zero(run->ctx, leaves, sizeof *visits, &visits));
     TRY(base_alloc(run->ctx, grouping->n_groups, sizeof *to, &to));
     for (size_t i = 0; i < run->problem->n_states; i++) {
-        visits[run->looks->leaf[run->problem->states[i]]]++;
+        const int32_t leaf = run->looks->leaf[run->problem->states[i]];
+        if (leaf >= 0) visits[leaf]++; // those that are in no latent state have none in a join
     }
     memcpy(to, grouping->linked, grouping->n_groups * sizeof *to);
     for (size_t v = 0; v < leaves; v++) {
@@ -365,6 +370,7 @@ done:
     base_free(ctx, run.outcome);
     base_free(ctx, run.node);
     base_free(ctx, run.known);
+    problem_outcome_rewards_free(ctx, &run.means);
     if (status != PSI_OK) out->converged = false;
     if (status != PSI_OK && out->n_steps == 0) refine_by_evidence_free(ctx, out);
     return status;

@@ -18,7 +18,8 @@ static psi_status count_shared(refining *run, double *shared, double *alike, boo
     for (size_t v = 0; v < run->looks->forest.n_nodes; v++) known[v] = -1;
     for (size_t i = 0; i < run->problem->n_states; i++) {
         const uint64_t row = run->problem->states[i];
-        known[run->looks->leaf[row]] = run->known[row] - first;
+        const int32_t leaf = run->looks->leaf[row];
+        if (leaf >= 0) known[leaf] = run->known[row] - first; // as in find_known
     }
     for (size_t v = 0; v < run->looks->forest.n_nodes; v++) {
         if (known[v] >= 0) size[known[v]]++;

@@ -22,6 +22,7 @@ typedef struct refining {
     by_evidence *found;
     double caution, clear; // nats that latent states have to be apart, and to be clearly so
     int32_t *known;        // (n_rows) labels as far as those that lead to them may rely on them
+    outcome_rewards means; // rewards that are numbers, given c_i
     uint32_t *node;        // (2 · transitions) what followed, as psi_draws has it
     uint32_t *outcome;
     uint32_t *first;  // (2 · actions + 1)

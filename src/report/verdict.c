@@ -109,8 +109,7 @@ static void put_particular(report_text *html, const psi_doubt *doubt)
         } else {
             report_putf(html, " was seen %llu times only", (unsigned long long)doubt->visits);
         }
-        report_put(html, ", too few to tell which of its observations lead there: collect more of "
-                         "it.");
+        report_put(html, ", too few to tell what leads there: collect more of it.");
         break;
     case PSI_DOUBT_TAILS:
     case PSI_DOUBT_GROWTH: break; // name none

@@ -391,7 +391,8 @@ static const char *as_text(const json_t *value, char *buffer, size_t size)
     return buffer;
 }
 
-static psi_status compare(const psi_run_folder *folder, const json_t *wanted, const json_t *found)
+psi_status run_folder_compare(const psi_run_folder *folder, const json_t *wanted,
+                              const json_t *found)
 {
     const char *key;
     json_t *value;
@@ -400,7 +401,7 @@ static psi_status compare(const psi_run_folder *folder, const json_t *wanted, co
         const json_t *other = json_object_get(found, key);
         char ours[64], theirs[64];
         if (json_is_object(value)) {
-            const psi_status status = compare(folder, value, other);
+            const psi_status status = run_folder_compare(folder, value, other);
             if (status != PSI_OK) return status;
         } else if (!other || !json_equal(value, other)) {
             return FAIL(folder->ctx, PSI_EUSAGE,
@@ -423,7 +424,7 @@ psi_status run_folder_start(psi_run_folder *folder, const json_t *start)
     TRY(run_folder_path(folder, "start.json", &path));
     if (folder->resumed) {
         TRY(base_json_load(folder->ctx, path, START_LIMIT, &found));
-        TRY(compare(folder, start, found));
+        TRY(run_folder_compare(folder, start, found));
     } else {
         TRY(base_json_save(folder->ctx, path, start));
     }

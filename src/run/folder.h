@@ -41,6 +41,10 @@ psi_status run_folder_begin(psi_run_folder *folder);
 // says what differs. start is an object of objects and plain values.
 psi_status run_folder_start(psi_run_folder *folder, const json_t *start);
 
+// PSI_EUSAGE, naming it, unless everything in `wanted` is so in `found`, too.
+psi_status run_folder_compare(const psi_run_folder *folder, const json_t *wanted,
+                              const json_t *found);
+
 // A path in the checkpoint or in the result; it belongs to the caller.
 psi_status run_folder_path(const psi_run_folder *folder, const char *name, char **out);
 psi_status run_folder_result(const psi_run_folder *folder, const char *name, char **out);

@@ -439,6 +439,36 @@ done:
     return status;
 }
 
+static psi_status chosen(psi_ctx *ctx, const psi_cluster_options *options,
+                         const psi_fingerprint *data, json_t **out)
+{
+    psi_status status = PSI_OK;
+    json_t *all = NULL;
+    TRY(base_options_json(ctx, psi_cluster_option_table(), options, true, &all));
+    *out = json_pack("{s:s, s:I, s:O}", "data", data->hex, "seed", (json_int_t)options->seed,
+                     "options", all);
+    TRY(base_json_made(ctx, *out));
+done:
+    json_decref(all);
+    return status;
+}
+
+psi_status run_compare(const psi_run_folder *folder, const psi_run *run,
+                       const psi_trajectories *data, const psi_cluster_options *options)
+{
+    psi_status status = PSI_OK;
+    psi_fingerprint given;
+    json_t *wanted = NULL, *found = NULL;
+    TRY(psi_fingerprint_of(folder->ctx, data, &given));
+    TRY(chosen(folder->ctx, options, &given, &wanted));
+    TRY(chosen(folder->ctx, &run->options, &run->fingerprint, &found));
+    TRY(run_folder_compare(folder, wanted, found));
+done:
+    json_decref(found);
+    json_decref(wanted);
+    return status;
+}
+
 psi_status run_start_load(psi_ctx *ctx, const char *path, psi_run *run)
 {
     psi_status status = PSI_OK;

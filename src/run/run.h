@@ -8,8 +8,16 @@
 // and the data's fingerprint.
 psi_status run_start(psi_run_folder *folder, const psi_run *run);
 
+// The same of a run that is finished: PSI_EUSAGE unless it is of these data and options. Who
+// clustered it, and with how many threads, makes no difference any more.
+psi_status run_compare(const psi_run_folder *folder, const psi_run *run,
+                       const psi_trajectories *data, const psi_cluster_options *options);
+
 // Writes everything that is not there yet and puts the run in its place, where it is finished.
 psi_status run_save(psi_run_folder *folder, psi_run *run);
+
+// PSI_EINTERNAL unless every label is of a latent state that there is, and each of those was seen.
+psi_status run_check_found(psi_ctx *ctx, const psi_run *run);
 
 // manifest.json out; files is an array of names.
 psi_status run_manifest_save(psi_ctx *ctx, const char *path, const psi_run *run, json_t *files);

@@ -160,21 +160,6 @@ done:
     return status;
 }
 
-// A run that was finished before must be of these data: its labels are about to be read with them.
-static psi_status check_clustered(study *of, const char *path, const psi_run *run,
-                                  const psi_trajectories *data)
-{
-    psi_status status = PSI_OK;
-    psi_fingerprint now;
-    TRY(psi_fingerprint_of(of->ctx, data, &now));
-    if (run->n_observations != data->n_observations || strcmp(now.hex, run->fingerprint.hex) != 0) {
-        status = FAIL(of->ctx, PSI_EUSAGE,
-                      "%s is of other trajectories; choose another folder or remove it", path);
-    }
-done:
-    return status;
-}
-
 // Goes on where an earlier process stopped.
 static psi_status cluster_now(study *of, const char *path, const char *data_path,
                               const psi_trajectories *data, const psi_cluster_options *options,
@@ -191,7 +176,6 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     psi_run_folder *open = folder;
     folder = NULL;
     TRY(psi_cluster_into(open, data_path, data, &how, out));
-    if (finished) TRY(check_clustered(of, path, *out, data));
 done:
     psi_run_folder_close(folder);
     return status;

@@ -41,8 +41,9 @@ static void leaves_free(psi_ctx *ctx, leaves *all)
 }
 
 static psi_status leaves_new(psi_ctx *ctx, const cluster_problem *problem,
-                             const outcome_rewards *rewards, const int32_t *labels, size_t n_latent,
-                             size_t n, const sorted *order, leaves *out)
+                             const outcome_rewards *rewards, const int32_t *of,
+                             const int32_t *labels, size_t n_latent, size_t n, const sorted *order,
+                             leaves *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -65,7 +66,7 @@ static psi_status leaves_new(psi_ctx *ctx, const cluster_problem *problem,
         const size_t t = order[i].transition, family = 2 * (size_t)data->actions[t];
         if (i == 0 || order[i].key != order[i - 1].key) {
             out->none[out->n] = -1;
-            out->state[out->n++] = labels[problem->row[t]];
+            out->state[out->n++] = of[problem->row[t]];
         }
         out->weight[out->n - 1]++;
         for (size_t which = 0; which < (rewards->n > 1 ? 2 : 1); which++) {
@@ -88,8 +89,8 @@ done:
     return status;
 }
 
-// The transitions whose latent states are known, by latent state and context (NULL: all the same).
-static psi_status sort_transitions(psi_ctx *ctx, const cluster_problem *problem,
+// The transitions whose latent states are known, by `of` (n_rows) and context (NULL: all the same).
+static psi_status sort_transitions(psi_ctx *ctx, const cluster_problem *problem, const int32_t *of,
                                    const int32_t *labels, const uint64_t *context, sorted **out,
                                    size_t *n)
 {
@@ -98,19 +99,20 @@ static psi_status sort_transitions(psi_ctx *ctx, const cluster_problem *problem,
     *n = 0;
     TRY(base_alloc(ctx, transitions, sizeof **out, out));
     for (size_t t = 0; t < transitions; t++) {
-        const uint64_t row = problem->row[t], of = context ? context[t] : 0;
-        if (of == CONTEXT_NONE || labels[row] < 0 || labels[row + 1] < 0) continue;
-        (*out)[(*n)++] = (sorted){((uint64_t)labels[row] << 40) | of, (uint32_t)t};
+        const uint64_t row = problem->row[t], where = context ? context[t] : 0;
+        if (where == CONTEXT_NONE || of[row] < 0 || labels[row + 1] < 0) continue;
+        (*out)[(*n)++] = (sorted){((uint64_t)of[row] << 40) | where, (uint32_t)t};
     }
     qsort(*out, *n, sizeof **out, by_key);
 done:
     return status;
 }
 
-psi_status verdict_compare_contexts(psi_ctx *ctx, const cluster_problem *problem,
-                                    const outcome_rewards *rewards, const int32_t *labels,
-                                    size_t n_latent, const uint64_t *context, double allowed,
-                                    double *share, int32_t *worst, float *same)
+// of (n_rows), below n_of: what the contexts are of.
+static psi_status compare(psi_ctx *ctx, const cluster_problem *problem,
+                          const outcome_rewards *rewards, const int32_t *of, size_t n_of,
+                          const int32_t *labels, size_t n_latent, const uint64_t *context,
+                          double allowed, double *share, int32_t *worst, float *same)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
@@ -120,17 +122,17 @@ psi_status verdict_compare_contexts(psi_ctx *ctx, const cluster_problem *problem
     size_t n;
     *share = 0.0;
     *worst = -1;
-    TRY(sort_transitions(ctx, problem, labels, context, &order, &n));
+    TRY(sort_transitions(ctx, problem, of, labels, context, &order, &n));
     if (n == 0) goto done;
-    TRY(leaves_new(ctx, problem, rewards, labels, n_latent, n, order, &all));
-    TRY(base_alloc_zero(ctx, n_latent, sizeof *of_state, &of_state));
+    TRY(leaves_new(ctx, problem, rewards, of, labels, n_latent, n, order, &all));
+    TRY(base_alloc_zero(ctx, n_of, sizeof *of_state, &of_state));
     const psi_forest forest = {all.n, all.none, all.none, false, 0.0};
     const psi_draws what = {.n = all.n_draws,
                             .node = all.node,
                             .outcome = all.outcome,
                             .n_families = 2 * data->n_actions,
                             .family = all.first};
-    TRY(psi_misfit(ctx, &forest, &what, n_latent, all.state, all.nats, all.same));
+    TRY(psi_misfit(ctx, &forest, &what, n_of, all.state, all.nats, all.same));
     for (size_t i = 0, v = 0; same && i < n; i++) {
         if (i > 0 && order[i].key != order[i - 1].key) v++;
         same[order[i].transition] = all.same[v];
@@ -149,10 +151,19 @@ done:
     return status;
 }
 
+psi_status verdict_compare_contexts(psi_ctx *ctx, const cluster_problem *problem,
+                                    const outcome_rewards *rewards, const int32_t *labels,
+                                    size_t n_latent, const uint64_t *context, double allowed,
+                                    double *share, int32_t *worst, float *same)
+{
+    return compare(ctx, problem, rewards, labels, n_latent, labels, n_latent, context, allowed,
+                   share, worst, same);
+}
+
 psi_status verdict_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
                              const outcome_rewards *rewards, const problem_looks *looks,
-                             const int32_t *labels, size_t n_latent, double allowed, double *share,
-                             int32_t *worst)
+                             const int32_t *of, size_t n_of, const int32_t *labels, size_t n_latent,
+                             double allowed, double *share, int32_t *worst)
 {
     psi_status status = PSI_OK;
     enum { SIZES = 4, SMALLEST = 16, TIMES = 8 }; // branches of 16, 128, 1,024 and 8,192 at least
@@ -171,8 +182,8 @@ psi_status verdict_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
             }
             context[t] = v < 0 ? CONTEXT_NONE : (uint64_t)v;
         }
-        TRY(verdict_compare_contexts(ctx, problem, rewards, labels, n_latent, context,
-                                     allowed / SIZES, &of_size, &state, NULL));
+        TRY(compare(ctx, problem, rewards, of, n_of, labels, n_latent, context, allowed / SIZES,
+                    &of_size, &state, NULL));
         if (of_size > *share) *share = of_size, *worst = state;
     }
 done:
@@ -216,9 +227,9 @@ psi_status verdict_ask_pairs(psi_ctx *ctx, const cluster_problem *problem,
     size_t n;
     *margin = HUGE_VAL;
     pair[0] = pair[1] = -1;
-    TRY(sort_transitions(ctx, problem, labels, NULL, &order, &n));
+    TRY(sort_transitions(ctx, problem, labels, labels, NULL, &order, &n));
     if (n == 0) goto done;
-    TRY(leaves_new(ctx, problem, rewards, labels, n_latent, n, order, &all));
+    TRY(leaves_new(ctx, problem, rewards, labels, labels, n_latent, n, order, &all));
     const psi_draws what = {.n = all.n_draws,
                             .node = all.node,
                             .outcome = all.outcome,
@@ -244,9 +255,9 @@ psi_status verdict_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *probl
     size_t n;
     *margin = HUGE_VAL;
     pair[0] = pair[1] = -1;
-    TRY(sort_transitions(ctx, problem, labels, NULL, &order, &n));
+    TRY(sort_transitions(ctx, problem, labels, labels, NULL, &order, &n));
     if (n == 0) goto done;
-    TRY(leaves_new(ctx, problem, &means, labels, n_latent, n, order, &all));
+    TRY(leaves_new(ctx, problem, &means, labels, labels, n_latent, n, order, &all));
     TRY(base_alloc(ctx, problem->n_rows, sizeof *leaf, &leaf));
     TRY(base_alloc(ctx, n_latent, sizeof *none, &none));
     for (size_t k = 0; k < n_latent; k++) none[k] = -1;
@@ -256,7 +267,7 @@ psi_status verdict_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *probl
                                   .left = all.none,
                                   .parent = all.none,
                                   .leaf = leaf};
-    TRY(problem_mean_rewards(ctx, problem, &states, &means));
+    TRY(problem_mean_rewards(ctx, problem, &states, labels, &means));
     const psi_draws what = {.n = all.n_draws,
                             .node = all.node,
                             .outcome = all.outcome,

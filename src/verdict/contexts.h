@@ -18,11 +18,12 @@ psi_status verdict_compare_contexts(psi_ctx *ctx, const cluster_problem *problem
                                     double *share, int32_t *worst, float *same);
 
 // Contexts are branches of the tree of looks, large and small ones: a latent state whose
-// observations follow different laws by what they look like is several.
+// observations follow different laws by what they look like is several. The same may be asked of
+// parts of latent states: of (n_rows) says which, below n_of.
 psi_status verdict_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
                              const outcome_rewards *rewards, const problem_looks *looks,
-                             const int32_t *labels, size_t n_latent, double allowed, double *share,
-                             int32_t *worst);
+                             const int32_t *of, size_t n_of, const int32_t *labels, size_t n_latent,
+                             double allowed, double *share, int32_t *worst);
 
 // The two latent states that are most alike in what followed them, and the nats that they are apart
 // by; below 0 if some are one.

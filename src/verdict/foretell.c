@@ -136,6 +136,7 @@ psi_status verdict_foretold_new(psi_ctx *ctx, size_t n_transitions, const uint8_
     TRY(base_alloc(ctx, out->strata, sizeof *out->seen, &out->seen));
     TRY(base_alloc(ctx, numbers, sizeof *out->seen_total, &out->seen_total));
     if (!next) TRY(base_alloc_zero(ctx, out->strata, sizeof *out->variance, &out->variance));
+    TRY(base_alloc(ctx, base_max(out->strata, 1), sizeof *out->each, &out->each));
     add_up(out);
     for (out->slots = 64; out->slots < 2 * out->n; out->slots *= 2) {
     }
@@ -166,6 +167,7 @@ void verdict_foretold_free(psi_ctx *ctx, foretold *what)
     base_free(ctx, what->key);
     base_free(ctx, what->learnt_visits);
     base_free(ctx, what->learnt);
+    base_free(ctx, what->each);
     *what = (foretold){0};
 }
 
@@ -176,10 +178,6 @@ void verdict_foretold_free(psi_ctx *ctx, foretold *what)
 // what follows the visits of a stratum are independent draws, and those of later visits know
 // nothing of x: Σ x (y − mean of later y) has mean zero, and its terms are uncorrelated. With means
 // of the same data, or of earlier ones, what follows seems to be correlated with what preceded it.
-typedef struct sum {
-    double sum, variance, largest, widest; // of terms; the widest x
-} sum;
-
 static void begin(foretold *what)
 {
     memset(what->seen, 0, what->strata * sizeof *what->seen);
@@ -195,7 +193,7 @@ static void see(foretold *what, size_t i)
 }
 
 // Adds the term of transition i, which was seen; x (kinds of its stratum).
-static void add(const foretold *what, size_t i, const double *x, sum *out)
+static void add(const foretold *what, size_t i, const double *x, foretell_sum *out)
 {
     const size_t s = what->stratum[i], kinds = what->kinds[s];
     const double later = what->visits[s] - what->seen[s];
@@ -221,7 +219,7 @@ static void add(const foretold *what, size_t i, const double *x, sum *out)
 // exp(−V/c² · h(u)), u = c s/V, h(u) = (1 + u) log(1 + u) − u (Freedman's inequality in Bennett's
 // form); of many terms, with one that is smaller by θ √(2π V (1 + u)), θ = log(1 + u)/c (Bahadur
 // and Rao), in either direction.
-static double nats_of(const sum *all, double most, double *moved)
+static double nats_of(const foretell_sum *all, double most, double *moved)
 {
     *moved = all->widest > 0.0 ? fabs(all->sum) / (all->widest * most) : 0.0;
     if (all->sum == 0.0 || all->variance <= 0.0) return 0.0;
@@ -233,28 +231,48 @@ static double nats_of(const sum *all, double most, double *moved)
 
 // ---- what foretells -----------------------------------------------------------------------------
 
-double verdict_foretell_by_number(foretold *what, const float *known, double *moved)
+// What is known is compared with its mean at earlier visits of the stratum. Of strata: each by
+// itself, or all together. *most: the largest of what follows.
+static void correlate(foretold *what, const float *known, bool strata, double *most)
 {
-    sum all = {0};
-    double most = 0.0;
+    *most = 0.0;
     begin(what);
-    // what is known is compared with its mean at earlier visits of the stratum
     memset(what->learnt_visits, 0, what->strata * sizeof *what->learnt_visits);
     memset(what->learnt, 0, what->strata * sizeof *what->learnt);
+    memset(what->each, 0, what->strata * sizeof *what->each);
     for (size_t i = 0; i < what->n; i++) {
         const size_t s = what->stratum[i];
         const double x = (double)known[what->at[i]];
         see(what, i);
-        most = fmax(most, fabs((double)what->value[i]));
+        *most = fmax(*most, fabs((double)what->value[i]));
         if (isnan(x)) continue;
         if (what->learnt_visits[s] > 0.0) {
             const double away[FORETELL_KINDS] = {x - what->learnt[s] / what->learnt_visits[s]};
-            add(what, i, away, &all);
+            add(what, i, away, &what->each[strata ? s : 0]);
         }
         what->learnt_visits[s]++;
         what->learnt[s] += x;
     }
-    return nats_of(&all, most, moved);
+}
+
+double verdict_foretell_by_number(foretold *what, const float *known, double *moved)
+{
+    double most;
+    correlate(what, known, false, &most);
+    return nats_of(&what->each[0], most, moved);
+}
+
+double verdict_foretell_in_a_stratum(foretold *what, const float *known, double *moved)
+{
+    double most, best = 0.0;
+    correlate(what, known, true, &most);
+    *moved = 0.0;
+    for (size_t s = 0; s < what->strata; s++) {
+        double of_stratum;
+        const double nats = nats_of(&what->each[s], most, &of_stratum);
+        if (nats > best) best = nats, *moved = of_stratum;
+    }
+    return best - log((double)what->strata);
 }
 
 // Of all that changes steadily over the visits of a stratum, Σ x (y − mean of later y) finds most
@@ -263,7 +281,7 @@ double verdict_foretell_by_number(foretold *what, const float *known, double *mo
 // beforehand, so that no mean has to be taken away.
 double verdict_foretell_by_time(foretold *what, size_t n_transitions, double *moved)
 {
-    sum all = {0};
+    foretell_sum all = {0};
     double most = 0.0;
     begin(what);
     for (size_t i = 0; i < what->n; i++) {
@@ -304,7 +322,7 @@ static void foretell_kinds(const foretold *what, size_t kinds, bool odds, const 
 
 double verdict_foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved)
 {
-    sum all = {0};
+    foretell_sum all = {0};
     double most = 0.0;
     begin(what);
     memset(what->key, 0, what->slots * sizeof *what->key);
@@ -333,7 +351,7 @@ double verdict_foretell_by_echo(foretold *what, const uint32_t *episode, double 
                                 double *moved)
 {
     const double keep = 1.0 - 1.0 / scale;
-    sum all = {0};
+    foretell_sum all = {0};
     double most = 0.0;
     begin(what);
     memset(what->learnt_visits, 0, what->strata * sizeof *what->learnt_visits);

@@ -11,6 +11,9 @@
 // added up. Of next latent states, a one for the one that came, among the FORETELL_KINDS − 1 most
 // frequent ones and the rest; of rewards, the reward.
 enum { FORETELL_KINDS = 8 };
+typedef struct foretell_sum {
+    double sum, variance, largest, widest; // of terms; the widest x
+} foretell_sum;
 typedef struct foretold {
     size_t n;          // transitions that are asked: their stratum leaves something to be told
     uint32_t *at;      // (n) their numbers, ascending
@@ -27,6 +30,7 @@ typedef struct foretold {
     uint64_t *key; // (slots) 0: free
     double *learnt_visits, *learnt;
     size_t slots;
+    foretell_sum *each; // (strata)
 } foretold;
 
 // asked (n_transitions), stratum (n_transitions) below n_strata. next (n_transitions): the next
@@ -40,6 +44,8 @@ void verdict_foretold_free(psi_ctx *ctx, foretold *what);
 // to. A number known before every transition is correlated with the one that `of` picks:
 // next latent states are compared by whether the usual one (kind 0) came.
 double verdict_foretell_by_number(foretold *what, const float *known, double *moved);
+// The same in the stratum that speaks most, less what is due to choosing it: log(strata).
+double verdict_foretell_in_a_stratum(foretold *what, const float *known, double *moved);
 // How much of the data of n_transitions is still to come: whether the task itself changes.
 double verdict_foretell_by_time(foretold *what, size_t n_transitions, double *moved);
 // Something known, FORETELL_NONE where nothing is: what it foretells is learnt on the way.

@@ -86,9 +86,9 @@ static psi_status count_latent(psi_ctx *ctx, const part *of, size_t width, bool 
     outcome_rewards rewards = {0};
     by_evidence found = {0};
     TRY(problem_new(ctx, &of->data, seed, &problem));
-    problem_looks_standardise(&problem, width, of->vectors);
+    problem_looks_standardise(&problem, width, of->vectors, NULL);
     TRY(problem_looks_tree(ctx, &problem, width, of->vectors, &looks));
-    TRY(means ? problem_mean_rewards(ctx, &problem, &looks, &rewards)
+    TRY(means ? problem_mean_rewards(ctx, &problem, &looks, NULL, &rewards)
               : problem_outcome_rewards(ctx, &problem, &looks, &rewards));
     TRY(refine_by_evidence(ctx, &problem, &looks, &rewards, how, &found));
     *n_latent = found.n_latent;

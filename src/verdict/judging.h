@@ -8,6 +8,10 @@
 // in an exact one (1e-4), since as many again may be misplaced without having been noticed.
 #define VERDICT_DOUBTFUL 5e-5
 
+// The probability of a suspicion where there is nothing: it costs an answer that could have been
+// certain, while one that is missed makes a wrong answer certain.
+#define VERDICT_SUSPECT 0.05
+
 typedef struct judging {
     psi_ctx *ctx;
     const cluster_problem *problem;

@@ -9,13 +9,10 @@
 #include "base/context.h"
 #include "verdict/contexts.h"
 #include "verdict/foretell.h"
+#include "verdict/judging.h"
 #include "verdict/memory.h"
 
 #include <math.h>
-
-// The probability of a suspicion where there is nothing: it costs an answer that could have been
-// certain, while one that is missed makes a wrong answer certain.
-static const double SUSPECT = 0.05;
 
 typedef struct asking {
     psi_ctx *ctx;
@@ -185,6 +182,26 @@ done:
     return status;
 }
 
+// n exceptions that all have the same of two pasts have a probability of 2^−n by chance. Fewer than
+// it takes to be suspicious of that could all be owed to something that is not seen, and nobody
+// would know.
+static void ask_for_exceptions(const asking *run, const memory *past, const uint8_t *event,
+                               double suspect, verdict_past *out)
+{
+    const psi_trajectories *data = run->problem->data;
+    size_t n = 0, last = 0;
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        if (!run->asked[t] || !event[t]) continue;
+        n++;
+        last = past->stratum[t];
+    }
+    const double most = run->misplaced * (double)data->n_transitions;
+    if ((double)n <= most || (double)n * M_LN2 >= suspect) return;
+    out->exceptions = n;
+    out->state = (int32_t)(last / data->n_actions);
+    out->action = (int32_t)(last % data->n_actions);
+}
+
 static psi_status ask_all(asking *run, double allowed, verdict_past *out)
 {
     psi_status status = PSI_OK;
@@ -195,9 +212,10 @@ static psi_status ask_all(asking *run, double allowed, verdict_past *out)
                            run->look, run->n_looks, places, &past));
     const double ways =
         (double)(2 * (past.n_numbers + (size_t)2 * N_ECHOES + 1) + 3 * past.n_contexts);
-    const double clear = log(ways / allowed), suspect = log(ways / SUSPECT);
+    const double clear = log(ways / allowed), suspect = log(ways / VERDICT_SUSPECT);
     for (size_t rewards = 0; rewards < 2; rewards++) {
         TRY(foretell(run, &past, rewards == 1, clear, suspect, out));
+        ask_for_exceptions(run, &past, rewards ? past.unusual : past.surprise, suspect, out);
     }
     TRY(put_together(run, out));
 done:

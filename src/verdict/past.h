@@ -8,6 +8,10 @@ typedef struct verdict_past {
     double share;  // of the transitions, whose past tells what follows; 0: of none
     bool suspect;  // it may tell something, less clearly than that
     int32_t worst; // the latent state that most of them start in; −1: spread over many
+    // Exceptions, in all, to what usually follows: so few that the past could not be asked about
+    // them. 0: enough, or none; else the latent state and action that one of them followed.
+    size_t exceptions;
+    int32_t state, action;
 } verdict_past;
 
 // look (n_rows) below n_looks, −1: none: what was seen, which is finer than labels; NULL: as

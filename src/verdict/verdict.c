@@ -8,6 +8,7 @@
 #include "verdict/contexts.h"
 #include "verdict/judging.h"
 #include "verdict/past.h"
+#include "verdict/sight.h"
 
 #include <math.h>
 
@@ -113,8 +114,31 @@ static psi_status ask_the_past(judging *run)
                                            .state = past.worst,
                                            .other = (int32_t)result->options.stack + 1}));
     }
+    if (past.exceptions > 0) {
+        TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_SELDOM,
+                                           .state = past.state,
+                                           .other = past.action,
+                                           .visits = past.exceptions}));
+    }
 done:
     base_free(run->ctx, look);
+    return status;
+}
+
+// Whether the numbers that are seen tell more than the latent state.
+static psi_status ask_sight(judging *run, const problem_looks *looks)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    bool told;
+    if (!looks || looks->width == 0) return PSI_OK;
+    TRY(verdict_ask_sight(run->ctx, run->problem, looks, result->labels, result->n_latent,
+                          result->labels, VERDICT_SUSPECT, fmax(VERDICT_DOUBTFUL, result->doubtful),
+                          &told));
+    if (told) {
+        TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_LOOKS, .state = -1, .other = -1}));
+    }
+done:
     return status;
 }
 
@@ -192,6 +216,7 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     result->doubtful =
         fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
     TRY(ask_the_past(&run));
+    TRY(ask_sight(&run, looks));
     result->verdict =
         result->n_doubts > 0 || !found->converged || result->doubtful > VERDICT_DOUBTFUL
             ? PSI_VERDICT_UNDETERMINED
@@ -241,6 +266,7 @@ psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
     result->doubtful = fmax(result->doubtful, (double)rare / (double)problem->n_states);
     run.looks = vectors; // features need not have kept what there is to be remembered
     TRY(ask_the_past(&run));
+    TRY(ask_sight(&run, vectors));
     result->past = fmax(past, result->past);
     TRY(tells_more_than_labels(&run, &more));
     const bool open = result->n_doubts > 0 || result->doubtful > VERDICT_DOUBTFUL;
@@ -277,7 +303,7 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     }
     if (looks->forest.n_nodes > 0) {
         TRY(verdict_ask_looks(ctx, problem, &rewards, looks, result->labels, result->n_latent,
-                              REFINE_ALLOWED, &mixed, &worst));
+                              result->labels, result->n_latent, REFINE_ALLOWED, &mixed, &worst));
         result->doubtful = fmax(result->doubtful, mixed);
         if (mixed > VERDICT_DOUBTFUL) {
             TRY(verdict_doubt(&run,
@@ -286,6 +312,7 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     }
     if (looks->forest.n_nodes > 0) TRY(verdict_ask_seldom(&run, looks->n_leaves));
     TRY(ask_the_past(&run));
+    TRY(ask_sight(&run, looks));
     result->verdict =
         result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV
         : result->n_doubts > 0 || !result->converged || result->doubtful > VERDICT_DOUBTFUL

@@ -113,12 +113,25 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  doubt->other, doubt->state);
         return;
     case PSI_DOUBT_RARE:
+        if (doubt->visits == 0) {
+            snprintf(text, size,
+                     "action %d was never taken in some observations of latent state %d: try it "
+                     "there",
+                     doubt->other, doubt->state);
+            return;
+        }
         snprintf(text, size,
                  "action %d was taken only %s in some observations of latent state %d: take it "
                  "there more often",
                  doubt->other, times, doubt->state);
         return;
     case PSI_DOUBT_LOOKS:
+        if (doubt->state < 0) {
+            snprintf(text, size,
+                     "what observations look like tells what follows, beyond their latent states: "
+                     "some may be several");
+            return;
+        }
         snprintf(text, size,
                  "what observations of latent state %d look like tells what follows: it may be "
                  "several",
@@ -132,7 +145,7 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
     case PSI_DOUBT_SELDOM:
         snprintf(text, size,
                  "something that followed action %d in latent state %d was seen %s only, too few "
-                 "to tell which of its observations lead there: collect more of it",
+                 "to tell what leads there: collect more of it",
                  doubt->other, doubt->state, times);
         return;
     case PSI_DOUBT_TAILS:

@@ -190,9 +190,9 @@ class Explorer(Browser):
             "Action 0 was never taken in latent state 3: try it there.",
             "Action 3 was never taken: what it does is not known.",
             "Something that followed action 1 in latent state 2 was seen once only, too few to "
-            "tell which of its observations lead there: collect more of it.",
+            "tell what leads there: collect more of it.",
             "Something that followed action 3 in latent state 3 was seen 2 times only, too few to "
-            "tell which of its observations lead there: collect more of it."])
+            "tell what leads there: collect more of it."])
         self.find("#verdict summary").click()
         more = self.find("#verdict details ul").text.split("\n")
         self.assertEqual(len(more), 4)

@@ -16,9 +16,18 @@ import zipfile
 PSIFOLD = os.environ["PSIFOLD"]
 
 
-def run(*arguments, **options):
+def call(*arguments, **options):
     return subprocess.run([PSIFOLD, *map(str, arguments)], capture_output=True, text=True,
                           timeout=120, **options)
+
+
+def run(*arguments, **options):
+    """A command. A run that it left must be one (psi_run_check)."""
+    result = call(*arguments, **options)
+    if arguments and arguments[0] == "cluster" and "-o" in arguments and result.returncode == 0:
+        checked = call("verify", arguments[arguments.index("-o") + 1], "--files", **options)
+        assert checked.returncode == 0, checked.stderr
+    return result
 
 
 def write_npz(path, **arrays):

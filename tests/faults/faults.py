@@ -37,11 +37,17 @@ class Command:
         if preload:
             environment.update(preload, LD_PRELOAD=self.library)
         return subprocess.Popen([*UNDER, self.psifold, *map(str, arguments)], env=environment, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, **settings)
 
-    def run(self, *arguments, seconds=60, **settings):
-        return finish(self.start(*arguments, **settings), seconds)
+    def run(self, *arguments, seconds=600 if UNDER else 60, **settings):
+        """Exit code and what was printed. A run that it left must be one (psi_run_check)."""
+        code, errors = finish(self.start(*arguments, **settings), seconds)
+        if code == 0 and arguments[0] == "cluster" and "-o" in arguments and not settings:
+            left = arguments[arguments.index("-o") + 1]
+            if finish(self.start("verify", left, "--files"), seconds)[0] != 0:
+                say(f"{' '.join(map(str, arguments))}: what it left is no run")
+        return code, errors
 
     def must(self, *arguments):
         code, errors = self.run(*arguments)

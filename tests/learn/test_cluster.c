@@ -48,7 +48,6 @@ static void assert_recovered(psi_ctx *ctx, const psi_trajectories *data, const p
     assert_ok(ctx, psi_purity_of(ctx, data, found->labels, found->n_latent, &purity));
     assert_int_equal(found->n_latent, purity.true_latent_states);
     assert_true(purity.off_diagonal <= 1e-4 && purity.ignored <= 1e-4);
-    assert_true(found->verdict == PSI_VERDICT_CERTAIN || found->doubtful <= 1e-4);
 }
 
 static void random_block_mdps_are_recovered(void **state)
@@ -76,6 +75,7 @@ static void random_block_mdps_are_recovered(void **state)
         assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
         assert_false(found->has_terminal);
         assert_recovered(ctx, data, found);
+        assert_true(found->verdict == PSI_VERDICT_CERTAIN || found->doubtful <= 1e-4);
         psi_run_free(ctx, found);
         psi_trajectories_free(ctx, data);
     }
@@ -83,7 +83,8 @@ static void random_block_mdps_are_recovered(void **state)
 }
 
 // Three actions of four are taken a tenth of the time each, transitions are random and observations
-// wide.
+// wide. Looks that were put together saw each of these some forty times, which does not show a
+// difference of 5 %: nobody may be certain.
 static void rare_actions_are_not_overfitted(void **state)
 {
     (void)state;
@@ -105,6 +106,7 @@ static void rare_actions_are_not_overfitted(void **state)
     assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
     assert_int_equal(found->n_latent, instance.latent_states);
     assert_recovered(ctx, data, found);
+    assert_int_equal(found->verdict, PSI_VERDICT_UNDETERMINED);
     psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);

@@ -1,4 +1,5 @@
 import os
+import signal
 
 # the real HDF5 of h5py and psifold's own in one process, in either order of loading
 os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
@@ -8,6 +9,9 @@ import numpy as np
 import pytest
 
 import psifold
+
+# Ctrl-C is tried; whoever starts tests in the background of a shell has it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

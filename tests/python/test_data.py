@@ -169,7 +169,7 @@ def test_dict_and_stacked_observations(corridor):
 
     box = gym.spaces.Box(-1, 10, (2,), np.float16)
     space = gym.spaces.Dict({"where": box, "noise": gym.spaces.Box(0, 1, (1,))})
-    with pytest.raises(psifold.UsageError, match="'where'"):
+    with pytest.raises(psifold.UsageError, match="'where', or flatten"):
         psifold.collect(corridor(look, space), episodes=1)
     data = psifold.collect(corridor(look, space), episodes=3, key="where")
     assert data.observation_key == "where" and data.observation_dtype == np.float32
@@ -180,6 +180,36 @@ def test_dict_and_stacked_observations(corridor):
     assert data.observation_shape == (3, 1)
     with pytest.raises(psifold.UsageError, match="key="):
         psifold.collect(corridor(), episodes=1, key="where")
+
+
+def test_a_first_observation_of_whole_numbers_cuts_nothing_off(corridor):
+    first = iter([[4, 0]])
+    data = psifold.collect(corridor(lambda cell: next(first, [cell, 0.5])), episodes=3)
+    assert data.observation_dtype == np.float64
+    assert data.observations[0].tolist() == [4, 0] and set(data.observations[1:, 1]) == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        (lambda cell: np.zeros(1 + (cell > 3)), r"shape \(.,\), and the first \(.,\)"),
+        (lambda cell: np.zeros(2) if cell < 4 else 0.5, r"shape"),
+        (lambda cell: (np.zeros(3), cell), "FlattenObservation"),
+        (lambda cell: "abc", "of type <U3"),
+    ],
+)
+def test_observations_that_are_no_rows_of_numbers(corridor, look, words):
+    with pytest.raises(psifold.ShapeError, match=words):
+        psifold.collect(corridor(look), episodes=20)
+
+
+def test_rewards_are_one_number_a_step(corridor):
+    env = gym.wrappers.TransformReward(corridor(), lambda r: np.array([r, -1.0]))
+    with pytest.raises(psifold.ShapeError, match="one number a step"):
+        psifold.collect(env, episodes=1)
+    single = gym.wrappers.TransformReward(corridor(), lambda r: np.array([r], np.float32))
+    plain = psifold.collect(corridor(), episodes=20)
+    assert np.array_equal(psifold.collect(single, episodes=20).rewards, plain.rewards)
 
 
 def test_continuous_actions_are_refused_with_a_sentence():

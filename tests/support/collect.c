@@ -35,8 +35,17 @@ psi_status test_cluster_into(psi_ctx *ctx, const char *folder, psi_folder_mode m
 {
     psi_run_folder *to;
     *out = NULL;
-    const psi_status status = psi_run_folder_open(ctx, folder, mode, &to);
-    return status == PSI_OK ? psi_cluster_into(to, "data", data, options, out) : status;
+    psi_status status = psi_run_folder_open(ctx, folder, mode, &to);
+    if (status == PSI_OK) status = psi_cluster_into(to, "data", data, options, out);
+    if (status == PSI_OK) test_check_run(folder);
+    return status;
+}
+
+void test_check_run(const char *folder)
+{
+    psi_ctx *ctx = test_ctx(1); // the caller's may refuse memory
+    assert_ok(ctx, psi_run_check(ctx, folder));
+    psi_ctx_free(ctx);
 }
 
 void test_assert_partition(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found)

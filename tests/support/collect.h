@@ -9,10 +9,13 @@
 psi_trajectories *test_collect(psi_ctx *ctx, const char *task, uint64_t episodes, uint64_t seed,
                                const char *const *options);
 
-// Opens the folder and clusters into it: psi_cluster_into.
+// Opens the folder and clusters into it: psi_cluster_into. A run that was left is checked.
 psi_status test_cluster_into(psi_ctx *ctx, const char *folder, psi_folder_mode mode,
                              const psi_trajectories *data, const psi_cluster_options *options,
                              psi_run **out);
+
+// Whatever a test leaves as a run must be one: psi_run_check.
+void test_check_run(const char *folder);
 
 // As many latent states as there are in truth, and each observation in its own; exact: and certain.
 void test_assert_partition(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found);

@@ -61,6 +61,14 @@ long test_fault_sweep(psi_status (*work)(psi_ctx *ctx, void *argument), void *ar
     }
 }
 
+size_t test_repetitions(size_t n)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    if (!getenv("PSIFOLD_FULL_SWEEPS")) return (n + 3) / 4;
+#endif
+    return n;
+}
+
 void test_assert_status(psi_ctx *ctx, psi_status got, psi_status expected, const char *expression,
                         const char *file, int line)
 {

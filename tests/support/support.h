@@ -28,6 +28,10 @@ psi_ctx *test_faulty_ctx(test_faults *faults, int threads); // NULL if making it
 // must return PSI_ENOMEM and leave no block behind. Returns how many allocations were swept.
 long test_fault_sweep(psi_status (*work)(psi_ctx *ctx, void *argument), void *argument);
 
+// How many of n repetitions are run: all; under sanitizers, which look at memory and take four
+// times as long, the first quarter, and all with PSIFOLD_FULL_SWEEPS (`make test-long`).
+size_t test_repetitions(size_t n);
+
 #define assert_ok(ctx, expression) assert_status(ctx, expression, PSI_OK)
 #define assert_status(ctx, expression, expected)                                                   \
     test_assert_status((ctx), (expression), (expected), #expression, __FILE__, __LINE__)

@@ -109,3 +109,34 @@ class Grid:
 
     def space(self, observations):
         return box(observations)
+
+
+class Things(Grid):
+    """A MiniGrid with balls and boxes, and a mission. As it is (falling), the reward falls with the steps
+    taken, which nothing shows."""
+
+    plain = True
+
+    def __init__(self, *arguments, falling=False, **options):
+        super().__init__(*arguments, **options)
+        self.falling = falling
+        if falling:
+            del self.env._reward
+            self.env.max_steps = self.limit
+
+    def key(self):
+        cells = tuple(cell.encode() if cell else None for cell in self.env.grid.grid)
+        place = tuple(int(x) for x in self.env.agent_pos)
+        held = self.env.carrying.encode() if self.env.carrying else None
+        steps = min(self.env.step_count, self.limit) if self.falling else 0
+        return (self.env.mission, cells, place, int(self.env.agent_dir), held, steps)
+
+    def save(self):
+        return super().save(), dict(vars(self.env))
+
+    def restore(self, snapshot):
+        vars(self.env).update(snapshot[1])
+        super().restore(snapshot[0])
+        for i, cell in enumerate(self.env.grid.grid):
+            if cell and cell.type in ("ball", "box", "key"):
+                cell.cur_pos = np.array([i % self.env.width, i // self.env.width])

@@ -253,12 +253,62 @@ static void nothing_is_freed(void **state)
     try_all(&(misuse_case){"free(NULL)", free_nothing}, 1);
 }
 
+// ---- what was freed is used ---------------------------------------------------------------------
+
+#if defined(__SANITIZE_ADDRESS__)
+enum { FOUND = 1 }; // how the sanitizer ends a process
+
+static const psi_shape PAIR = {1, {2}};
+
+CASE(freed_context, psi_ctx *other;
+     if (psi_ctx_new(&(psi_options){.threads = 1}, &other) != PSI_OK) return PSI_OK;
+     psi_ctx_free(other); (void)ctx; psi_run * run; return psi_run_load(other, "nowhere", &run);)
+CASE(freed_net, psi_net *net;
+     const psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &PAIR, PSI_FLOAT32, 1, 2);
+     if (psi_net_new(ctx, &spec, 0, &net) != PSI_OK) return PSI_OK; psi_net_free(ctx, net);
+     return psi_net_save(ctx, net, "nowhere/net");)
+CASE(freed_observations, psi_observations *rows; uint8_t out[2];
+     if (psi_observations_over(ctx, PSI_UINT8, &PAIR, 1, "ab", &rows) != PSI_OK) return PSI_OK;
+     psi_observations_free(ctx, rows); const uint64_t first = 0;
+     return psi_observations_gather(ctx, rows, &first, 1, out);)
+CASE(freed_collector, psi_collector *made; psi_trajectories * data;
+     const psi_episode_spec spec = {.observation_dtype = PSI_UINT8, .n_actions = 2};
+     if (psi_collector_new(ctx, &spec, &made) != PSI_OK) return PSI_OK; psi_collector_discard(made);
+     return psi_collector_finish(made, &data);)
+CASE(freed_env, psi_task task; psi_env * env; uint8_t out[4096];
+     if (psi_task_defaults(ctx, "column-world", NULL, &task) != PSI_OK) return PSI_OK;
+     if (psi_env_new(ctx, &task, 1, 0, &env) != PSI_OK) return PSI_OK; psi_env_free(ctx, env);
+     return psi_env_reset(ctx, env, NULL, out);)
+#endif
+
+// In a build that is to find mistakes the address sanitizer stops the first access: a tag in a
+// handle could only be read from memory that is somebody else's by then.
+static void what_was_freed_is_found_out(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__)
+    static const misuse_case all[] = {{"context", freed_context},
+                                      {"network", freed_net},
+                                      {"observations", freed_observations},
+                                      {"collector", freed_collector},
+                                      {"task", freed_env}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const int result = try_one(&all[i]);
+        if (result != FOUND)
+            fail_msg("%s: used after it was freed, and not found out (%d)", all[i].name, result);
+    }
+#else
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_path_and_no_name),
         cmocka_unit_test(sizes_and_kinds_that_there_are_not),
         cmocka_unit_test(nothing_is_freed),
+        cmocka_unit_test(what_was_freed_is_found_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 static void every_status_has_a_name_a_meaning_and_an_exit_code(void **state)
 {
@@ -39,6 +42,43 @@ static void a_failure_is_one_sentence_with_its_place(void **state)
     (void)FAIL(ctx, PSI_EIO, "%s", longer); // cut off, not overflowing
     assert_int_equal(strlen(psi_error(ctx)->message), sizeof psi_error(ctx)->message - 1);
     psi_ctx_free(ctx);
+}
+
+// What lies before and behind a block is nobody's: a write there must not go unnoticed.
+static void the_sanitizer_sees_the_edges_of_a_block(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__)
+    psi_ctx *ctx = test_ctx(1);
+    char *block;
+    for (size_t size = 1; size < 200; size += 13) {
+        assert_ok(ctx, base_alloc(ctx, size, 1, &block));
+        assert_true(__asan_address_is_poisoned(block - 1));
+        assert_true(__asan_address_is_poisoned(block + size));
+        assert_false(__asan_address_is_poisoned(block));
+        assert_false(__asan_address_is_poisoned(block + size - 1));
+        base_free(ctx, block);
+    }
+    psi_ctx_free(ctx);
+#else
+    skip();
+#endif
+}
+
+static void blocks_go_back_where_they_came_from(void **state)
+{
+    (void)state;
+    test_faults one = {0}, other = {0};
+    psi_ctx *mine = test_faulty_ctx(&one, 1), *yours = test_faulty_ctx(&other, 1);
+    const long live[] = {one.live, other.live};
+    char *block;
+    assert_ok(mine, base_alloc(mine, 100, 1, &block));
+    assert_int_equal(one.live, live[0] + 1);
+    base_free(yours, block); // the wrong context
+    assert_int_equal(one.live, live[0]);
+    assert_int_equal(other.live, live[1]);
+    psi_ctx_free(yours);
+    psi_ctx_free(mine);
 }
 
 static void blocks_are_aligned_and_keep_their_content(void **state)
@@ -169,6 +209,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_a_name_a_meaning_and_an_exit_code),
         cmocka_unit_test(a_failure_is_one_sentence_with_its_place),
+        cmocka_unit_test(the_sanitizer_sees_the_edges_of_a_block),
+        cmocka_unit_test(blocks_go_back_where_they_came_from),
         cmocka_unit_test(blocks_are_aligned_and_keep_their_content),
         cmocka_unit_test(a_failed_resize_leaves_the_block),
         cmocka_unit_test(an_arena_gives_all_back),

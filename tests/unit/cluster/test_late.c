@@ -21,6 +21,11 @@ static const kind KINDS[] = {{"column-world", 40, LONGER, 3},
                              {"combination-lock", 12, DRAWN, 6}};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
+static size_t n_kinds(void) // images take minutes under sanitizers
+{
+    return test_repetitions(N_KINDS) < N_KINDS ? N_KINDS - 1 : N_KINDS;
+}
+
 // What was told of refinements: how many, and the labels of the last.
 typedef struct told {
     const test_faults *faults;
@@ -98,7 +103,7 @@ static void a_later_refinement_fails(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (size_t k = 0; k < N_KINDS; k++) {
+    for (size_t k = 0; k < n_kinds(); k++) {
         char *room = test_folder(), *folder = strdup(test_path(room, "run"));
         psi_trajectories *data = collect(ctx, &KINDS[k]);
         for (psi_method method = 0; method <= PSI_METHOD_SUCCESSOR_FEATURES; method++) {
@@ -135,7 +140,7 @@ static void a_network_fails(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (size_t k = 1; k < N_KINDS; k++) {
+    for (size_t k = 1; k < n_kinds(); k++) {
         char *room = test_folder(), *folder = strdup(test_path(room, "run"));
         psi_trajectories *data = collect(ctx, &KINDS[k]);
         told to = {0};
@@ -170,7 +175,7 @@ static void who_watches_has_the_last_word(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (size_t k = 0; k < N_KINDS; k++) {
+    for (size_t k = 0; k < n_kinds(); k++) {
         psi_trajectories *data = collect(ctx, &KINDS[k]);
         psi_cluster_options how = quick(NULL);
         psi_run *run;
@@ -192,7 +197,7 @@ static void memory_is_refused_late(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (size_t k = 0; k < N_KINDS; k++) {
+    for (size_t k = 0; k < n_kinds(); k++) {
         psi_trajectories *data = collect(ctx, &KINDS[k]);
         test_faults faults = {0};
         told to = {.faults = &faults};
@@ -204,7 +209,7 @@ static void memory_is_refused_late(void **state)
         psi_ctx_free(counting);
         const long first = to.allocations + 1, last = faults.count;
         const bool every = k == 0 && getenv("PSIFOLD_FULL_SWEEPS");
-        const long tries = k == 0 ? 4 * TRIES : TRIES;
+        const long tries = (long)test_repetitions(k == 0 ? 4 * TRIES : TRIES);
         const long step = every ? 1 : 1 + (last - first) / tries;
         long tried = 0, kept = 0;
         for (long at = first; at <= last; at += step) {
@@ -234,7 +239,7 @@ static void memory_is_refused_late_in_a_folder(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (size_t k = 0; k < N_KINDS; k++) {
+    for (size_t k = 0; k < n_kinds(); k++) {
         char *room = test_folder(), *folder = strdup(test_path(room, "run"));
         psi_trajectories *data = collect(ctx, &KINDS[k]);
         test_faults faults = {0};
@@ -244,7 +249,7 @@ static void memory_is_refused_late_in_a_folder(void **state)
         psi_ctx *counting = test_faulty_ctx(&faults, 1);
         assert_ok(counting, test_cluster_into(counting, folder, PSI_FOLDER_NEW, data, &how, &end));
         const long first = to.allocations + 40, last = faults.count; // 40: its labels are written
-        for (size_t i = 1; i <= 4; i++) {
+        for (size_t i = 1; i <= test_repetitions(4); i++) {
             test_folder_free(room);
             room = test_folder();
             free(folder);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cluster/seen.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void states_without_observations_go(void **state)
@@ -87,11 +88,64 @@ static void a_run_that_counts_too_many_is_found_out(void **state)
     psi_ctx_free(ctx);
 }
 
+// Stops when so many refinements were told of.
+static psi_status stop_at(void *user, const psi_cluster_step *step, size_t refinement, size_t n,
+                          const int32_t *labels)
+{
+    size_t *left = user;
+    (void)step, (void)refinement, (void)n, (void)labels;
+    return --*left == 0 ? PSI_ECANCELLED : PSI_OK;
+}
+
+// After the last refinement nothing is in a latent state any more (smoothing may do that): said by
+// hand in what a run that was stopped there goes on from.
+static void what_a_later_step_empties_is_not_counted(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder();
+    char path[512], last[640];
+    snprintf(path, sizeof path, "%s/run", folder);
+    snprintf(last, sizeof last, "%s/checkpoint/result/clusters-02.npy", path);
+    psi_trajectories *data = test_collect(ctx, "column-world", 40, 1, NULL);
+    psi_cluster_options how = psi_cluster_defaults();
+    psi_run *run;
+    size_t left = 2;
+    how.method = PSI_METHOD_SUCCESSOR_FEATURES;
+    how.approximator = PSI_APPROXIMATOR_TABLE;
+    how.max_refinements = 2;
+    how.watch = stop_at;
+    how.user = &left;
+    assert_status(ctx, test_cluster_into(ctx, path, PSI_FOLDER_NEW, data, &how, &run),
+                  PSI_ECANCELLED);
+    psi_shape shape;
+    void *loaded;
+    assert_ok(ctx, psi_array_load(ctx, last, NULL, PSI_INT32, &shape, &loaded));
+    int32_t *labels = loaded, most = 0;
+    for (size_t i = 0; i < shape.dim[0]; i++) most = labels[i] > most ? labels[i] : most;
+    assert_true(most >= 2);
+    for (size_t i = 0; i < shape.dim[0]; i++)
+        labels[i] -= labels[i] == 2; // none in 2 of 0, 1, 2, …
+    const psi_array array = {"labels", PSI_INT32, shape, labels};
+    assert_ok(ctx, psi_arrays_save(ctx, last, &array, 1));
+    psi_array_free(ctx, loaded);
+    how.watch = NULL;
+    assert_ok(ctx, test_cluster_into(ctx, path, PSI_FOLDER_RESUME, data, &how, &run));
+    assert_int_equal(run->steps[run->n_steps - 1].clusters, most + 1);
+    assert_int_equal(run->n_latent, most); // and test_cluster_into has checked the rest
+    assert_int_equal(run->model->n_states, most);
+    psi_run_free(ctx, run);
+    psi_trajectories_free(ctx, data);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_without_observations_go),
         cmocka_unit_test(a_run_that_counts_too_many_is_found_out),
+        cmocka_unit_test(what_a_later_step_empties_is_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ static void a_run_belongs_to_its_trajectories(void **state)
     assert_int_equal(run->n_latent, again->n_latent);
     assert_memory_equal(run->labels, again->labels, run->n_observations * sizeof *run->labels);
     assert_status(ctx, study_cluster(&of, "other", other, &how, "run", &wrong), PSI_EUSAGE);
-    test_assert_error_says(ctx, "run is of other trajectories");
+    test_assert_error_says(ctx, "run was started with data");
     json_t *phases = test_load(ctx, folder, "run-phases.json");
     assert_int_equal(json_array_size(phases), run->n_phases);
     json_decref(phases);

@@ -84,7 +84,7 @@ static void coins_that_are_alike_take_many_throws(void **state)
     psi_ctx *ctx = test_ctx(1);
     const world few = {{0.5, 0.5}, {COIN, COIN}, 2, 20, false};
     const world many = {{0.5, 0.5}, {COIN, COIN}, 2, 2000, false};
-    for (uint64_t seed = 0; seed < 3; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(3); seed++) {
         psi_run *found = fold(ctx, &few, seed);
         assert_int_equal(found->n_latent, 2);
         assert_int_equal(found->verdict, PSI_VERDICT_UNDETERMINED);
@@ -102,7 +102,7 @@ static void coins_that_differ_are_never_certainly_one(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (uint64_t seed = 0; seed < 12; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(12); seed++) {
         const world close = {{0.5, 0.55}, {COIN, COIN}, 2, (size_t)20 << seed / 2, false};
         psi_run *found = fold(ctx, &close, seed);
         assert_true(found->n_latent == 3 || found->verdict != PSI_VERDICT_CERTAIN);
@@ -118,7 +118,7 @@ static void what_pays_the_same_on_average_is_one(void **state)
     psi_ctx *ctx = test_ctx(1);
     const world gamble = {{1.0, 1.0}, {SURE, DOUBLE_OR_NOTHING}, 2, 200, false};
     const world better = {{1.0, 1.5}, {SURE, DOUBLE_OR_NOTHING}, 2, 200, false};
-    for (uint64_t seed = 0; seed < 3; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(3); seed++) {
         psi_run *found = fold(ctx, &gamble, seed);
         assert_int_equal(found->n_latent, 2);
         psi_run_free(ctx, found);
@@ -175,7 +175,7 @@ static void rewards_without_a_mean_are_not_certain(void **state)
     psi_ctx *ctx = test_ctx(1);
     const world normal = {{1.0, 3.0}, {NORMAL, NORMAL}, 2, 60, false};
     const world cauchy = {{1.0, 3.0}, {CAUCHY, CAUCHY}, 2, 60, false};
-    for (uint64_t seed = 0; seed < 3; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(3); seed++) {
         psi_run *found = fold(ctx, &normal, seed);
         assert_int_equal(found->n_latent, 3);
         assert_false(doubts(found, PSI_DOUBT_TAILS));

@@ -8,11 +8,12 @@
 
 enum { STATES = 40, LENGTH = 60, EPISODES = 400 };
 
-typedef enum secret { NOTHING, LAST_ACTION, ONCE, FIRST, DRIFT } secret;
+typedef enum secret { NOTHING, LAST_ACTION, ONCE, FIRST, DRIFT, HANDFUL, NEVER } secret;
 
 // Two actions go on in a ring, and slip back with probability .1. LAST_ACTION: the slip is four
 // times as probable after action 1, in every state. ONCE: an episode slips at most once. FIRST: the
 // first step slips with probability .9. DRIFT: slips become more frequent, from .075 to .125.
+// HANDFUL: the fourth step of four episodes slips, and no other. NEVER: none does.
 static psi_trajectories *walk(psi_ctx *ctx, secret kind, uint64_t seed)
 {
     const psi_episode_spec spec = {
@@ -31,6 +32,8 @@ static psi_trajectories *walk(psi_ctx *ctx, secret kind, uint64_t seed)
             if (kind == LAST_ACTION && t > 0) slip = actions[t - 1] == 1 ? 0.16 : 0.04;
             if (kind == ONCE && slipped) slip = 0.0;
             if (kind == FIRST && t == 0) slip = 0.9;
+            if (kind == HANDFUL) slip = e < 4 && t == 3 ? 1.0 : 0.0;
+            if (kind == NEVER) slip = 0.0;
             if (kind == DRIFT) slip = 0.075 + 0.05 * (double)e / EPISODES;
             const bool slips = base_random_uniform(&random) < slip;
             slipped |= slips;
@@ -77,7 +80,7 @@ static void a_secret_in_many_places_is_found(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (uint64_t seed = 0; seed < 5; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(5); seed++) {
         assert_true(ask(ctx, LAST_ACTION, seed).share > 0.0);
         assert_true(ask(ctx, ONCE, seed).share > 0.0);
         assert_true(ask(ctx, FIRST, seed).share > 0.0);
@@ -86,12 +89,23 @@ static void a_secret_in_many_places_is_found(void **state)
     psi_ctx_free(ctx);
 }
 
+// Four slips of 24,000 steps may be owed to anything.
+static void a_handful_of_exceptions_is_told(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    assert_int_equal(ask(ctx, HANDFUL, 1).exceptions, 4);
+    assert_int_equal(ask(ctx, NEVER, 1).exceptions, 0);
+    assert_int_equal(ask(ctx, NOTHING, 1).exceptions, 0); // thousands
+    psi_ctx_free(ctx);
+}
+
 static void where_there_is_none_none_is_found(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     size_t suspected = 0;
-    for (uint64_t seed = 0; seed < 40; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(40); seed++) {
         const verdict_past past = ask(ctx, NOTHING, seed);
         assert_true(past.share == 0.0);
         suspected += past.suspect;
@@ -170,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_secret_in_many_places_is_found),
+        cmocka_unit_test(a_handful_of_exceptions_is_told),
         cmocka_unit_test(where_there_is_none_none_is_found),
         cmocka_unit_test(a_cue_is_remembered_though_features_forget_it),
     };
