@@ -126,3 +126,12 @@ size_t test_figure_numbers(psi_ctx *ctx, const char *folder, const char *name, s
     base_free(ctx, text);
     return n;
 }
+
+void test_change_options(psi_ctx *ctx, const char *run, json_t *options)
+{
+    json_t *manifest = test_load(ctx, run, "manifest.json");
+    assert_int_equal(json_object_update(json_object_get(manifest, "options"), options), 0);
+    assert_ok(ctx, base_json_save(ctx, test_path(run, "manifest.json"), manifest));
+    json_decref(manifest);
+    json_decref(options);
+}

@@ -45,4 +45,7 @@ double test_number(const json_t *json, const char *key);
 size_t test_figure_numbers(psi_ctx *ctx, const char *folder, const char *name, size_t part,
                            double *out, size_t room);
 
+// Some options of a run that is there, as if it had been started with them.
+void test_change_options(psi_ctx *ctx, const char *run, json_t *options);
+
 #endif

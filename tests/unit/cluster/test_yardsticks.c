@@ -27,6 +27,8 @@ static void test_bits_that_flip_by_themselves(void **state)
     psi_ctx_free(ctx);
 }
 
+// Both good states of a step are one latent state where the same action is right: of the others
+// each was tried some eighty times, which does not show a difference of 5 %.
 static void test_rotated_noise(void **state)
 {
     (void)state;
@@ -34,7 +36,8 @@ static void test_rotated_noise(void **state)
     const char *const options[] = {"preset", "occupancy", "horizon", "4", NULL};
     psi_trajectories *data = test_collect(ctx, "rich-lock", 6000, 1, options);
     psi_run *found = cluster(ctx, data);
-    test_assert_exact(ctx, data, found);
+    test_assert_partition(ctx, data, found);
+    assert_int_equal(found->verdict, PSI_VERDICT_UNDETERMINED);
     psi_run_free(ctx, found);
     psi_trajectories_free(ctx, data);
     psi_ctx_free(ctx);

@@ -68,6 +68,7 @@ static psi_trajectories *prepare(psi_ctx *ctx, const char *folder)
     assert_int_equal(left, 0);
     snprintf(run, sizeof run, "%s/run", folder);
     assert_ok(ctx, test_truth_run(ctx, data, net, run));
+    test_change_options(ctx, run, json_pack("{s:s, s:b}", "approximator", "cnn", "heads", 0));
     memcpy(labels, truth, data->n_observations * sizeof *truth);
     add_refinements(ctx, run, data);
     base_free(ctx, truth);

@@ -164,6 +164,7 @@ static void errors_that_stay_are_not_said_to_be_gone(void **state)
     assert_ok(ctx, base_make_folders(ctx, folder));
     snprintf(path, sizeof path, "%s/run-0", folder);
     assert_ok(ctx, test_truth_run(ctx, data, net, path));
+    test_change_options(ctx, path, json_pack("{s:b}", "heads", 0));
     test_study_run(ctx, "point-column-world", &options);
     test_assert_heard(&all, "run-0: clustered before");
     json_t *results = test_load(ctx, folder, "results.json");
