@@ -82,7 +82,7 @@ static psi_status ask(looking *run, double allowed, double share, bool *told)
     const size_t n = run->problem->data->n_transitions, width = run->looks->width;
     const double suspect = log(2.0 * (4.0 * (double)width + 1.0) / allowed);
     double moved, nats;
-    if (run->what.n == 0) return PSI_OK;
+    if (run->what.n == 0 || width == 0) return PSI_OK;
     for (size_t w = 0; w < width && !*told; w++) {
         TRY(base_cancelled(run->ctx));
         for (size_t square = 0; square < 2 && !*told; square++) {
