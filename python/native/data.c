@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct flat_data {
     psi_trajectories over;   // the caller's columns …
@@ -72,6 +73,7 @@ static int keep(flat_session *session, psi_trajectories *owned, flat_data **out)
 }
 
 // paths: one a line
+// paths: one a line, unless all of it is the name of a file.
 int flat_data_read(flat_session *session, const char *paths, const char *key, flat_data **out)
 {
     psi_trajectories *read;
@@ -79,11 +81,12 @@ int flat_data_read(flat_session *session, const char *paths, const char *key, fl
     size_t n = 1;
     int status = PSI_ENOMEM;
     *out = NULL;
-    for (const char *at = paths; *at; at++) n += *at == '\n';
+    const bool one = access(paths, F_OK) == 0;
+    for (const char *at = paths; !one && *at; at++) n += *at == '\n';
     char *copy = strdup(paths), *at = copy;
     const char **list = malloc(n * sizeof *list);
     if (copy && list) {
-        for (size_t i = 0; i < n; i++) list[i] = strsep(&at, "\n");
+        for (size_t i = 0; i < n; i++) list[i] = one ? at : strsep(&at, "\n");
         status = (int)psi_trajectories_read_all(session->ctx, list, n, &how, &read);
         if (status == PSI_OK) status = keep(session, read, out);
     } else {

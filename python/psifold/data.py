@@ -294,11 +294,12 @@ def read(path: AnyPath | Sequence[AnyPath], *, key: str | None = None) -> Trajec
     files = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     if not files:
         raise UsageError("a data set is at least one file")
-    lines = "\n".join(str(Path(file).resolve()) for file in files)  # as the run keeps them
+    lines = "\n".join(os.fspath(file) for file in files)
     session.work(
         "flat_data_read", encoded(lines), None if key is None else key.encode(), byref(out)
     )
-    return Trajectories._from(Handle(session, out, "flat_data_free"), Path(lines))
+    kept = "\n".join(str(Path(file).resolve()) for file in files)  # as the run keeps them
+    return Trajectories._from(Handle(session, out, "flat_data_free"), Path(kept))
 
 
 def generate(

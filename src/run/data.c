@@ -91,17 +91,19 @@ static bool is_readable(const char *path)
            (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
 }
 
-// The paths of a text that has one a line: copy is cut up, list points into it.
+// The paths of a text that has one a line, unless all of it is the name of a file: copy is cut up,
+// list points into it.
 static psi_status list_paths(psi_ctx *ctx, const char *text, char **copy, const char ***list,
                              size_t *n)
 {
     psi_status status = PSI_OK;
+    const bool one = is_readable(text);
     *n = 1;
-    for (const char *at = text; *at; at++) *n += *at == '\n';
+    for (const char *at = text; !one && *at; at++) *n += *at == '\n';
     TRY(base_copy_text(ctx, text, copy));
     TRY(base_alloc(ctx, *n, sizeof **list, list));
     char *at = *copy;
-    for (size_t i = 0; i < *n; i++) (*list)[i] = strsep(&at, "\n");
+    for (size_t i = 0; i < *n; i++) (*list)[i] = one ? at : strsep(&at, "\n");
 done:
     return status;
 }
