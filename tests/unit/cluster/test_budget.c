@@ -161,10 +161,10 @@ static void features_of_images_are_cut_short(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = collect_images(ctx, 5, "10");
+    psi_trajectories *data = collect_images(ctx, 3, "10");
     psi_cluster_options how = psi_cluster_defaults();
     psi_run *found;
-    how.budget = 6.0;
+    how.budget = 12.0;
     how.trunk_steps = 100000000;
     assert_ok(ctx, psi_cluster(ctx, data, &how, &found));
     assert_true(found->stopped && found->n_latent > 1 && found->n_steps > 0);
