@@ -450,8 +450,8 @@ PSI_API bool psi_run_folder_finished(const psi_run_folder *folder); // nothing i
 // Closes it, and leaves it as it was found. NULL is fine.
 PSI_API void psi_run_folder_close(psi_run_folder *folder);
 
-// Of several processes (psi_ranks_join) rank 0 opens the folder and makes this call while the others
-// make that of psi_cluster.
+// Of several processes (psi_ranks_join) rank 0 opens the folder and makes this call while the
+// others make that of psi_cluster.
 //
 // The whole method, as psi_cluster, in a folder: goes on where an interrupted run has stopped, and
 // reads one that is finished. PSI_EUSAGE, naming the difference, unless a run is resumed with the
