@@ -18,7 +18,7 @@ psi_status evidence_blend_new(psi_ctx *ctx, const evidence_groups *groups, blend
 void evidence_blend_free(psi_ctx *ctx, blend_work *work);
 
 // Has to be called after groups have changed.
-void evidence_blend_prepare(blend_work *work, const evidence_groups *groups);
+psi_status evidence_blend_prepare(psi_ctx *ctx, blend_work *work, const evidence_groups *groups);
 
 // log P(row | the best mixture of a few groups' laws), less what it costs to say which groups and
 // in which proportions; group `except` is left out (n: none). −∞ if it is known to be below limit.

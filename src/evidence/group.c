@@ -283,7 +283,7 @@ static psi_status give_up_blends(search *run)
     TRY(base_alloc(run->ctx, outcomes, sizeof *outcome, &outcome));
     TRY(base_alloc(run->ctx, outcomes, sizeof *count, &count));
     TRY(base_alloc_zero(run->ctx, groups->n, sizeof *asked, &asked));
-    evidence_blend_prepare(run->blend, groups);
+    TRY(evidence_blend_prepare(run->ctx, run->blend, groups));
     for (size_t live = evidence_groups_live(groups), turn = live; turn > 0 && live > 2; turn--) {
         size_t g = groups->n, n = 0;
         for (size_t h = 0; h < groups->n; h++) {
@@ -311,7 +311,6 @@ static psi_status give_up_blends(search *run)
         run->blends++;
         live--;
     }
-    evidence_blend_prepare(run->blend, groups);
 done:
     base_free(run->ctx, asked);
     base_free(run->ctx, count);
@@ -448,6 +447,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
     psi_status status = PSI_OK;
     const size_t n = forest->n_nodes;
     search run = {.ctx = ctx, .forest = forest, .caution = draws->caution};
+    const bool blended = forest->looks && forest->impurity == 0.0; // cells may mix latent states
     psi_grouping *made = NULL;
     int32_t *before = NULL;
     *out = NULL;
@@ -476,10 +476,11 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
             goto done;
         }
         run.blends = 0;
-        if (forest->looks && forest->impurity == 0.0) TRY(give_up_blends(&run));
+        if (blended) TRY(give_up_blends(&run));
         const bool changed = label_nodes(&run, before);
         if (!changed && pass > 1) break;
         evidence_learn_concentration(&run.groups);
+        if (blended) TRY(evidence_blend_prepare(ctx, run.blend, &run.groups));
     }
     TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
     TRY(report(&run, draws->clear, made));
