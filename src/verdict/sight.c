@@ -11,13 +11,15 @@
 
 enum { MOST_ASKED = 1 << 18, LONG_PART = 4096 };   // transitions that are enough; of a part
 static const size_t MOST_LEARNT = (size_t)1 << 24; // numbers: strata times numbers of a vector
+enum { AT_ONCE = 16 };                             // floats of a cache line
 
 typedef struct looking {
     psi_ctx *ctx;
     const cluster_problem *problem;
     const problem_looks *looks;
     foretold what;
-    float *known;         // (transitions)
+    float *known;         // (at_once, transitions)
+    size_t at_once;       // numbers of a vector that are looked at together
     double *mean, *slope; // (strata, width) of numbers, and of numbers times what follows
     double *visits, *sum; // (strata) visits, and the sum of what follows
 } looking;
@@ -65,38 +67,54 @@ done:
     return status;
 }
 
-// The number w of what is seen, or its square.
-static void look_at(looking *run, size_t w, bool square)
+// Numbers w … w + count − 1 of what is seen. One by one, each would fetch all vectors anew.
+static void look_at(looking *run, size_t w, size_t count)
 {
+    const size_t n = run->problem->data->n_transitions;
     for (size_t i = 0; i < run->what.n; i++) {
         const size_t t = run->what.at[i];
-        const float x = vector_at(run, t)[w];
-        run->known[t] = square ? x * x : x;
+        const float *x = vector_at(run, t) + w;
+        for (size_t c = 0; c < count; c++) run->known[c * n + t] = x[c];
     }
 }
 
-// Whether anything foretells what follows of more than a share of the transitions.
+static void square(const looking *run, float *known)
+{
+    for (size_t i = 0; i < run->what.n; i++) {
+        const size_t t = run->what.at[i];
+        known[t] *= known[t];
+    }
+}
+
+// Whether what is known foretells what follows of more than a share of the transitions.
+static bool foretells(looking *run, const float *known, bool strata, double suspect, double share)
+{
+    double moved;
+    const double nats = strata ? verdict_foretell_in_a_stratum(&run->what, known, &moved)
+                               : verdict_foretell_by_number(&run->what, known, &moved);
+    return nats > suspect && moved > share * (double)run->problem->data->n_transitions;
+}
+
+// Whether anything does: a number, its square, or a direction.
 static psi_status ask(looking *run, double allowed, double share, bool *told)
 {
     psi_status status = PSI_OK;
     const size_t n = run->problem->data->n_transitions, width = run->looks->width;
     const double suspect = log(2.0 * (4.0 * (double)width + 1.0) / allowed);
-    double moved, nats;
     if (run->what.n == 0 || width == 0) return PSI_OK;
     for (size_t w = 0; w < width && !*told; w++) {
+        float *known = run->known + w % run->at_once * n;
         TRY(base_cancelled(run->ctx));
-        for (size_t square = 0; square < 2 && !*told; square++) {
-            look_at(run, w, square == 1);
-            nats = verdict_foretell_by_number(&run->what, run->known, &moved);
-            *told |= nats > suspect && moved > share * (double)n;
-            nats = verdict_foretell_in_a_stratum(&run->what, run->known, &moved);
-            *told |= nats > suspect && moved > share * (double)n;
+        if (w % run->at_once == 0) look_at(run, w, base_min(run->at_once, width - w));
+        for (size_t turn = 0; turn < 2 && !*told; turn++) {
+            if (turn == 1) square(run, known);
+            *told = foretells(run, known, false, suspect, share) ||
+                    foretells(run, known, true, suspect, share);
         }
     }
     if (*told || run->what.strata > MOST_LEARNT / width) goto done;
     TRY(learn_directions(run));
-    nats = verdict_foretell_by_number(&run->what, run->known, &moved);
-    *told = nats > suspect && moved > share * (double)n;
+    *told = foretells(run, run->known, false, suspect, share);
 done:
     return status;
 }
@@ -108,7 +126,8 @@ psi_status verdict_ask_sight(psi_ctx *ctx, const cluster_problem *problem,
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     const size_t n = data->n_transitions, stride = 1 + n / MOST_ASKED;
-    looking run = {.ctx = ctx, .problem = problem, .looks = looks};
+    const size_t at_once = base_max(1, base_min(AT_ONCE, MOST_LEARNT / base_max(n, 1)));
+    looking run = {.ctx = ctx, .problem = problem, .looks = looks, .at_once = at_once};
     uint8_t *asked = NULL;
     uint32_t *stratum = NULL;
     int32_t *next = NULL;
@@ -116,7 +135,7 @@ psi_status verdict_ask_sight(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, n, sizeof *asked, &asked));
     TRY(base_alloc(ctx, n, sizeof *stratum, &stratum));
     TRY(base_alloc(ctx, n, sizeof *next, &next));
-    TRY(base_alloc(ctx, n, sizeof *run.known, &run.known));
+    TRY(base_alloc(ctx, n, at_once * sizeof *run.known, &run.known));
     for (size_t t = 0; t < n; t++) {
         const int32_t from = of[problem->row[t]];
         next[t] = labels[problem->row[t] + 1];
