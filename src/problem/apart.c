@@ -7,6 +7,7 @@
 #include "base/context.h"
 #include "base/disjoint.h"
 #include "base/random.h"
+#include "problem/linkage.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,99 +18,67 @@
 enum { MOST_SAMPLED = 4096, FEWEST_SAMPLED = 512 };
 static const double MOST_COMPARED = 1e10;
 static const double ALLOWED = 0.01; // probability of a gap where there is none
+
+// Share of the rows of two clumps that may lie in the middle third of the way between their
+// centres, where space should be empty. Of normal clumps one in half a million is then nearer to
+// the wrong centre; rows that lie evenly, and were cut in two, are a third.
+static const double BETWEEN = 1e-3;
 enum { APART_STREAM = 0x61706172 };
 
-typedef struct sample {
+typedef struct apart {
+    psi_ctx *ctx;
     const cluster_problem *problem;
     const float *vectors; // (n_rows, width)
     const float *weight;  // (width) of each number; NULL: 1
-    size_t width, n;
-    uint64_t *row;   // (n)
-    float *number;   // (width, n) side by side, so that a row is compared with all at once
-    float *distance; // (n) squared, from the row that was asked last
-    float *edge;     // (n) of the shortest tree through all: the step that led to a row, squared
-    int32_t *near;   // (n) where that step began
-} sample;
+    size_t width, visits;
+    linkage_points points; // rows of a sample
+    linkage_step *step;    // (points.n − 1)
+    float reach;           // what is nearer than that, squared, is of one clump
+    linkage_points marks;  // what rows are compared with: points, or centres of clumps
+    float *scatter;        // (marks) of what a centre stands for: ‖x − centre‖² on average
+    float *third;          // (marks, marks) of their squared distance; NULL: marks are points
+    uint32_t *between;     // (marks, marks) rows that lie between two centres; of one, all its rows
+    int32_t *to;           // (marks, and strangers) disjoint sets
+    float *x;              // (width) a row, weighed
+} apart;
 
-static void sample_free(psi_ctx *ctx, sample *all)
+static void apart_free(apart *run)
 {
-    base_free(ctx, all->row);
-    base_free(ctx, all->number);
-    base_free(ctx, all->distance);
-    base_free(ctx, all->edge);
-    base_free(ctx, all->near);
+    problem_linkage_points_free(run->ctx, &run->points);
+    problem_linkage_points_free(run->ctx, &run->marks);
+    base_free(run->ctx, run->step);
+    base_free(run->ctx, run->scatter);
+    base_free(run->ctx, run->third);
+    base_free(run->ctx, run->between);
+    base_free(run->ctx, run->to);
+    base_free(run->ctx, run->x);
 }
 
-static float weight_of(const sample *all, size_t w)
+static const float *weighed(apart *run, uint64_t row)
 {
-    return all->weight ? all->weight[w] : 1.0f;
+    const float *from = run->vectors + row * run->width;
+    for (size_t w = 0; w < run->width; w++) {
+        run->x[w] = run->weight ? from[w] * run->weight[w] : from[w];
+    }
+    return run->x;
 }
+
+// ---- the gap ------------------------------------------------------------------------------------
 
 // One row of each of n parts of the data, so that no rhythm of episodes decides.
-static psi_status sample_new(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                             const float *vectors, const float *weight, size_t n, sample *out)
+static psi_status draw_sample(apart *run, size_t n)
 {
     psi_status status = PSI_OK;
     base_random random = base_random_stream(0, APART_STREAM, 0);
-    *out =
-        (sample){.problem = problem, .vectors = vectors, .weight = weight, .width = width, .n = n};
-    TRY(base_alloc(ctx, n, sizeof *out->row, &out->row));
-    TRY(base_alloc(ctx, n, width * sizeof *out->number, &out->number));
-    TRY(base_alloc(ctx, n, sizeof *out->distance, &out->distance));
-    TRY(base_alloc(ctx, n, sizeof *out->edge, &out->edge));
-    TRY(base_alloc(ctx, n, sizeof *out->near, &out->near));
+    TRY(problem_linkage_points_new(run->ctx, n, run->width, &run->points));
+    TRY(base_alloc(run->ctx, n, sizeof *run->step, &run->step));
     for (size_t i = 0; i < n; i++) {
         const double at = ((double)i + base_random_uniform(&random)) / (double)n;
-        out->row[i] = problem->states[(size_t)(at * (double)problem->n_states)];
-        for (size_t w = 0; w < width; w++) {
-            out->number[w * n + i] = vectors[out->row[i] * width + w] * weight_of(out, w);
-        }
+        const float *x =
+            weighed(run, run->problem->states[(size_t)(at * (double)run->problem->n_states)]);
+        for (size_t w = 0; w < run->width; w++) run->points.number[w * n + i] = x[w];
     }
 done:
-    return status;
-}
-
-// Squared distances of a vector from all of the sample.
-static void compare(sample *all, const float *x)
-{
-    float *distance = all->distance;
-    memset(distance, 0, all->n * sizeof *distance);
-    for (size_t w = 0; w < all->width; w++) {
-        const float *number = all->number + w * all->n, at = x[w] * weight_of(all, w);
-        for (size_t i = 0; i < all->n; i++) {
-            distance[i] += (number[i] - at) * (number[i] - at);
-        }
-    }
-}
-
-// Prim's algorithm.
-static psi_status link(psi_ctx *ctx, sample *all)
-{
-    psi_status status = PSI_OK;
-    uint8_t *reached = NULL;
-    size_t last = 0;
-    TRY(base_alloc_zero(ctx, all->n, sizeof *reached, &reached));
-    for (size_t i = 0; i < all->n; i++) all->edge[i] = HUGE_VALF;
-    all->edge[0] = 0.0f;
-    all->near[0] = 0;
-    for (size_t turn = 1; turn < all->n; turn++) {
-        size_t next = 0;
-        float nearest = HUGE_VALF;
-        TRY(base_cancelled(ctx));
-        reached[last] = 1;
-        compare(all, all->vectors + all->row[last] * all->width);
-        for (size_t i = 0; i < all->n; i++) {
-            if (reached[i]) continue;
-            if (all->distance[i] < all->edge[i]) {
-                all->edge[i] = all->distance[i];
-                all->near[i] = (int32_t)last;
-            }
-            if (all->edge[i] < nearest) nearest = all->edge[i], next = i;
-        }
-        last = next;
-    }
-done:
-    base_free(ctx, reached);
     return status;
 }
 
@@ -138,108 +107,244 @@ static double nats_of_gap(const float *step, size_t n, size_t i)
 // The distance within which rows are of one clump, squared; 0: there is none. Steps within clumps
 // end where a gap begins that chance does not make: the next longer ones lead to other clumps.
 // Clumps of fewer than `visits` rows on average are too many.
-static psi_status find_reach(psi_ctx *ctx, const sample *all, size_t visits, float *reach)
+static psi_status find_reach(apart *run)
 {
     psi_status status = PSI_OK;
-    const size_t n = all->n - 1, most = n / visits;
+    const size_t n = run->points.n - 1, most = n / run->visits;
     double best = log((double)most / ALLOWED);
     float *step = NULL;
-    *reach = 0.0f;
-    TRY(base_alloc(ctx, n, sizeof *step, &step));
-    for (size_t i = 0; i < n; i++) step[i] = sqrtf(all->edge[i + 1]);
+    run->reach = 0.0f;
+    TRY(base_alloc(run->ctx, n, sizeof *step, &step));
+    for (size_t i = 0; i < n; i++) step[i] = sqrtf(run->step[i].height);
     qsort(step, n, sizeof *step, ascending);
     for (size_t i = n - most; i + 1 < n; i++) {
         const double nats = nats_of_gap(step, n, i);
         if (nats < best) continue;
         best = nats;
-        *reach = 0.25f * (step[i] + step[i + 1]) * (step[i] + step[i + 1]);
+        run->reach = 0.25f * (step[i] + step[i + 1]) * (step[i] + step[i + 1]);
     }
 done:
-    base_free(ctx, step);
+    base_free(run->ctx, step);
     return status;
 }
 
-// The clump of a row, −1: it is out of reach. Clumps that a row is within reach of are one.
-static int32_t clump_of(sample *all, const float *x, float reach, int32_t *to)
+// ---- marks --------------------------------------------------------------------------------------
+
+static psi_status marks_new(apart *run, size_t n)
 {
-    int32_t first = -1;
-    compare(all, x);
-    for (size_t i = 0; i < all->n; i++) {
-        if (all->distance[i] > reach) continue;
-        if (first < 0) first = (int32_t)i;
-        if (to[i] != to[first]) base_unite(to, (int32_t)i, first);
-    }
-    return first;
+    psi_status status = PSI_OK;
+    TRY(problem_linkage_points_new(run->ctx, n, run->width, &run->marks));
+    TRY(base_alloc_zero(run->ctx, n, sizeof *run->scatter, &run->scatter));
+    TRY(base_alloc(run->ctx, n + run->points.n, sizeof *run->to, &run->to));
+    for (size_t i = 0; i < n; i++) run->to[i] = (int32_t)i;
+done:
+    return status;
 }
 
-static float squared_distance(const sample *all, uint64_t row, uint64_t other)
+// The rows of the sample, those within reach of each other united.
+static psi_status mark_points(apart *run)
 {
-    const float *x = all->vectors + row * all->width, *y = all->vectors + other * all->width;
+    psi_status status = PSI_OK;
+    const size_t n = run->points.n;
+    TRY(marks_new(run, n));
+    memcpy(run->marks.number, run->points.number, n * run->width * sizeof *run->marks.number);
+    for (size_t i = 0; i + 1 < n; i++) {
+        const linkage_step *step = &run->step[i];
+        if (step->height <= run->reach) base_unite(run->to, step->a, step->b);
+    }
+done:
+    return status;
+}
+
+// Numbers the clumps of the sample.
+static psi_status number_clumps(apart *run, int32_t *of, size_t *k)
+{
+    psi_status status = PSI_OK;
+    const size_t n = run->points.n;
+    int32_t *to = NULL;
+    TRY(base_alloc(run->ctx, n, sizeof *to, &to));
+    *k = 0;
+    for (size_t i = 0; i < n; i++) to[i] = (int32_t)i;
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (run->step[i].height <= run->reach) base_unite(to, run->step[i].a, run->step[i].b);
+    }
+    for (size_t i = 0; i < n; i++) { // a root is the smallest of its set
+        const size_t root = (size_t)base_root(to, (int32_t)i);
+        of[i] = root == i ? (int32_t)(*k)++ : of[root];
+    }
+done:
+    base_free(run->ctx, to);
+    return status;
+}
+
+// The centres of clumps.
+static psi_status mark_centres(apart *run)
+{
+    psi_status status = PSI_OK;
+    const size_t n = run->points.n;
+    int32_t *of = NULL;
+    uint32_t *size = NULL;
+    size_t k;
+    TRY(base_alloc(run->ctx, n, sizeof *of, &of));
+    TRY(number_clumps(run, of, &k));
+    TRY(marks_new(run, k));
+    TRY(base_alloc_zero(run->ctx, k, sizeof *size, &size));
+    TRY(base_alloc(run->ctx, k, k * sizeof *run->third, &run->third));
+    TRY(base_alloc_zero(run->ctx, k, k * sizeof *run->between, &run->between));
+    memset(run->marks.number, 0, k * run->width * sizeof *run->marks.number);
+    for (size_t i = 0; i < n; i++) size[of[i]]++;
+    for (size_t w = 0; w < run->width; w++) {
+        const float *number = run->points.number + w * n;
+        float *centre = run->marks.number + w * k;
+        for (size_t i = 0; i < n; i++) centre[of[i]] += number[i] / (float)size[of[i]];
+        for (size_t i = 0; i < n; i++) {
+            const float away = number[i] - centre[of[i]];
+            run->scatter[of[i]] += away * away / (float)size[of[i]];
+        }
+    }
+    for (size_t i = 0; i < k; i++) {
+        for (size_t w = 0; w < run->width; w++) run->x[w] = run->marks.number[w * k + i];
+        problem_linkage_compare(&run->marks, run->x);
+        for (size_t j = 0; j < k; j++) run->third[i * k + j] = run->marks.distance[j] / 3.0f;
+    }
+done:
+    base_free(run->ctx, size);
+    base_free(run->ctx, of);
+    return status;
+}
+
+// ---- all rows -----------------------------------------------------------------------------------
+
+// The mark of a row, −1: it is out of reach of all. Points within reach of it are one.
+static int32_t mark_of(apart *run, uint64_t row)
+{
+    const size_t n = run->marks.n;
+    const float *distance = run->marks.distance;
+    size_t nearest = 0;
+    problem_linkage_compare(&run->marks, weighed(run, row));
+    for (size_t i = 1; i < n; i++) {
+        if (distance[i] < distance[nearest]) nearest = i;
+    }
+    if (distance[nearest] + run->scatter[nearest] > run->reach) return -1;
+    for (size_t i = 0; i < n && run->third; i++) {
+        const float third = run->third[nearest * n + i];
+        run->between[nearest * n + i] += distance[i] - distance[nearest] <= third;
+    }
+    for (size_t i = 0; i < n && !run->third; i++) {
+        if (distance[i] <= run->reach && run->to[i] != run->to[nearest]) {
+            base_unite(run->to, (int32_t)i, (int32_t)nearest);
+        }
+    }
+    return (int32_t)nearest;
+}
+
+// Centres are one if the space between them is not empty. Returns whether most of them are clumps:
+// else the gap that made them was there by chance.
+static bool unite_centres(apart *run)
+{
+    const size_t n = run->marks.n;
+    size_t clumps = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            const uint32_t *to = run->between;
+            const double both = (double)to[i * n + i] + (double)to[j * n + j];
+            if ((double)to[i * n + j] + (double)to[j * n + i] > BETWEEN * both) {
+                base_unite(run->to, (int32_t)i, (int32_t)j);
+            }
+        }
+    }
+    for (size_t i = 0; i < n; i++) clumps += run->to[i] == (int32_t)i;
+    return 2 * clumps > n;
+}
+
+static float squared_distance(const apart *run, uint64_t row, uint64_t other)
+{
+    const float *x = run->vectors + row * run->width, *y = run->vectors + other * run->width;
     float sum = 0.0f;
-    for (size_t w = 0; w < all->width; w++) {
-        const float away = (x[w] - y[w]) * weight_of(all, w);
+    for (size_t w = 0; w < run->width; w++) {
+        const float away = (x[w] - y[w]) * (run->weight ? run->weight[w] : 1.0f);
         sum += away * away;
     }
     return sum;
 }
 
-// Rows (m) that are out of reach of the sample are linked to whatever is within reach. leaf
-// (n_rows): the number of a set, below the sample's size; to gets m more.
-static void link_strangers(const sample *all, const uint64_t *stranger, size_t m, float reach,
-                           int32_t *leaf, int32_t *to)
+// Rows (m) that are out of reach of all marks are linked to whatever is within reach. leaf
+// (n_rows): the number of a set.
+static void link_strangers(apart *run, const uint64_t *stranger, size_t m, int32_t *leaf)
 {
-    const cluster_problem *problem = all->problem;
+    const cluster_problem *problem = run->problem;
     for (size_t i = 0; i < m; i++) {
-        to[all->n + i] = (int32_t)(all->n + i);
-        leaf[stranger[i]] = (int32_t)(all->n + i);
+        run->to[run->marks.n + i] = (int32_t)(run->marks.n + i);
+        leaf[stranger[i]] = (int32_t)(run->marks.n + i);
     }
     for (size_t i = 0; i < m; i++) {
         for (size_t s = 0; s < problem->n_states; s++) {
             const uint64_t row = problem->states[s];
             if (leaf[row] == leaf[stranger[i]]) continue;
-            if (squared_distance(all, stranger[i], row) > reach) continue;
-            base_unite(to, leaf[row], leaf[stranger[i]]);
+            if (squared_distance(run, stranger[i], row) > run->reach) continue;
+            base_unite(run->to, leaf[row], leaf[stranger[i]]);
         }
     }
 }
 
 // Every row gets its clump, *n of them; 0: too many are out of reach.
-static psi_status assign(psi_ctx *ctx, sample *all, float reach, int32_t *leaf, size_t *n)
+static psi_status assign(apart *run, int32_t *leaf, size_t *n)
 {
     psi_status status = PSI_OK;
-    const cluster_problem *problem = all->problem;
-    const size_t most = (size_t)(MOST_COMPARED / (double)problem->n_states / (double)all->width);
+    const cluster_problem *problem = run->problem;
+    const double fit = MOST_COMPARED / (double)problem->n_states / (double)run->width;
+    const size_t most = base_min(run->points.n, (size_t)fit);
     uint64_t *stranger = NULL;
-    int32_t *to = NULL, *name = NULL;
+    int32_t *name = NULL;
     size_t m = 0;
     *n = 0;
-    TRY(base_alloc(ctx, all->n, sizeof *stranger, &stranger));
-    TRY(base_alloc(ctx, 2 * all->n, sizeof *to, &to));
-    TRY(base_alloc(ctx, 2 * all->n, sizeof *name, &name));
-    for (size_t i = 0; i < all->n; i++) to[i] = (int32_t)i;
-    for (size_t i = 1; i < all->n; i++) {
-        if (all->edge[i] <= reach) base_unite(to, (int32_t)i, all->near[i]);
-    }
+    TRY(base_alloc(run->ctx, most, sizeof *stranger, &stranger));
+    TRY(base_alloc(run->ctx, run->marks.n + most, sizeof *name, &name));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
-        if (i % 4096 == 0) TRY(base_cancelled(ctx));
-        leaf[row] = clump_of(all, all->vectors + row * all->width, reach, to);
+        if (i % 4096 == 0) TRY(base_cancelled(run->ctx));
+        leaf[row] = mark_of(run, row);
         if (leaf[row] >= 0) continue;
-        if (m == all->n || m == most) goto done;
+        if (m == most) goto done;
         stranger[m++] = row;
     }
-    link_strangers(all, stranger, m, reach, leaf, to);
-    for (size_t i = 0; i < all->n + m; i++) name[i] = -1;
+    if (run->third && !unite_centres(run)) goto done;
+    link_strangers(run, stranger, m, leaf);
+    for (size_t i = 0; i < run->marks.n + m; i++) name[i] = -1;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
-        int32_t *of = &name[base_root(to, leaf[row])];
+        int32_t *of = &name[base_root(run->to, leaf[row])];
         if (*of < 0) *of = (int32_t)(*n)++;
         leaf[row] = *of;
     }
 done:
-    base_free(ctx, name);
-    base_free(ctx, to);
-    base_free(ctx, stranger);
+    base_free(run->ctx, name);
+    base_free(run->ctx, stranger);
+    return status;
+}
+
+// Clumps by the distances of means, or of nearest rows. out->n_leaves = 0: there are none.
+static psi_status find_clumps(apart *run, bool by_means, size_t n, problem_looks *out)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const double fit = MOST_COMPARED / (double)problem->n_states / (double)run->width;
+    problem_looks found = {0};
+    TRY(base_alloc(run->ctx, run->width, sizeof *run->x, &run->x));
+    TRY(draw_sample(run, n));
+    TRY(by_means ? problem_linkage_average(run->ctx, &run->points, run->step)
+                 : problem_linkage_single(run->ctx, &run->points, run->step));
+    TRY(find_reach(run));
+    if (run->reach == 0.0f) goto done;
+    TRY(by_means ? mark_centres(run) : mark_points(run));
+    if ((double)run->marks.n > fit) goto done;
+    TRY(problem_looks_leaves_new(run->ctx, problem, &found));
+    TRY(assign(run, found.leaf, &found.n_leaves));
+    if (found.n_leaves < 2 || found.n_leaves > problem->n_states / run->visits) goto done;
+    TRY(problem_looks_of_labels(run->ctx, problem, found.leaf, found.n_leaves, 0, out));
+done:
+    problem_looks_free(run->ctx, &found);
+    apart_free(run);
     return status;
 }
 
@@ -248,23 +353,21 @@ psi_status problem_looks_apart(psi_ctx *ctx, const cluster_problem *problem, siz
                                problem_looks *out)
 {
     psi_status status = PSI_OK;
-    const double fit = MOST_COMPARED / (double)problem->n_states / (double)width;
-    const size_t n = base_min(base_min(problem->n_states, MOST_SAMPLED), (size_t)fit);
-    sample all = {0};
-    problem_looks found = {0};
-    float reach;
+    const double fit = MOST_COMPARED / (double)width;
+    const size_t most = base_min(problem->n_states, MOST_SAMPLED);
+    const size_t fewest = base_max(base_min(most, FEWEST_SAMPLED), 2 * visits);
     *out = (problem_looks){0};
-    if (n < base_min(problem->n_states, FEWEST_SAMPLED) || n < 2 * visits) return PSI_OK;
-    TRY(sample_new(ctx, problem, width, vectors, weight, n, &all));
-    TRY(link(ctx, &all));
-    TRY(find_reach(ctx, &all, visits, &reach));
-    if (reach == 0.0f) goto done;
-    TRY(problem_looks_leaves_new(ctx, problem, &found));
-    TRY(assign(ctx, &all, reach, found.leaf, &found.n_leaves));
-    if (found.n_leaves < 2 || found.n_leaves > problem->n_states / visits) goto done;
-    TRY(problem_looks_of_labels(ctx, problem, found.leaf, found.n_leaves, 0, out));
+    for (int by_means = 1; by_means >= 0 && out->n_leaves == 0; by_means--) {
+        const double rows = by_means ? sqrt(fit) : fit / (double)problem->n_states;
+        const size_t n = base_min(most, (size_t)rows);
+        apart run = {.ctx = ctx,
+                     .problem = problem,
+                     .vectors = vectors,
+                     .weight = weight,
+                     .width = width,
+                     .visits = visits};
+        if (n >= fewest) TRY(find_clumps(&run, by_means, n, out));
+    }
 done:
-    problem_looks_free(ctx, &found);
-    sample_free(ctx, &all);
     return status;
 }

@@ -78,6 +78,7 @@ static void clumps_are_found(void **state)
     assert_found(20000, 8, 100, 14.0, 200); // more rows than are linked
     assert_found(6000, 30, 60, 14.0, 100);  // in which all distances are alike
     assert_found(20000, 3, 8, 20.0, 1);     // one that was seen once
+    assert_found(30000, 64, 60, 14.0, 500); // no nearer to each other than to other clumps
 }
 
 static void nothing_stands_apart_in_one_cloud(void **state)
