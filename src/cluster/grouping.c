@@ -216,6 +216,7 @@ static psi_status describe(clustering_run *run)
     found->labels = NULL;
     found->confidence = NULL;
     TRY(cluster_keep_seen(run->ctx, result));
+    if (result->verdict == PSI_VERDICT_NO_SMALL_ANSWER) result->growth[2] = result->n_latent;
     const psi_paths paths = problem_paths(&run->problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
