@@ -74,6 +74,7 @@ typedef struct psi_cluster_phase {
 
 // What can be chosen about a clustering (psi_cluster_option_table describes it).
 typedef struct psi_cluster_options {
+    size_t size; // of this struct: psi_cluster_defaults sets it
     psi_method method;
     psi_approximator approximator;
     double budget;         // seconds for all of it, from when a folder was opened; 0: no bound
@@ -380,6 +381,7 @@ typedef struct psi_cover_points {
 
 // How points are covered.
 typedef struct psi_cover_options {
+    size_t size; // sizeof(psi_cover_options)
     double epsilon;
     psi_norm norm;
     double filter;       // clusters with a smaller share of the points are spurious

@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 
 #include "base/context.h"
+#include "base/options.h"
 #include "base/progress.h"
 
 // What a kind of agent looks at unless it is told.
@@ -47,9 +48,10 @@ static psi_status make_mind(psi_ctx *ctx, psi_agent *agent)
 psi_status psi_agent_new(psi_ctx *ctx, const psi_task *task, const psi_agent_options *options,
                          psi_agent **out)
 {
+    *out = NULL;
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_agent_defaults")) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     psi_agent *agent = NULL;
-    *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *agent, &agent));
     agent->options = *options;
     TRY(complete_options(ctx, &agent->options));

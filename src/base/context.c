@@ -75,7 +75,8 @@ static void default_release(void *user, void *ptr)
 psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
 {
     *out = NULL;
-    psi_options chosen = options ? *options : (psi_options){0};
+    if (options && options->size != sizeof *options) return PSI_EUSAGE; // nobody to tell more to
+    psi_options chosen = options ? *options : (psi_options){.size = sizeof(psi_options)};
     if (!chosen.allocator.resize || !chosen.allocator.release) {
         chosen.allocator = (psi_allocator){default_resize, default_release, NULL};
     }
@@ -120,7 +121,8 @@ void psi_ctx_free(psi_ctx *ctx)
 
 psi_status base_ctx_child(psi_ctx *parent, int threads, psi_ctx **out)
 {
-    const psi_options options = {.allocator = parent->options.allocator, .threads = threads};
+    const psi_options options = {
+        .size = sizeof options, .allocator = parent->options.allocator, .threads = threads};
     const psi_status status = psi_ctx_new(&options, out);
     if (status != PSI_OK) return FAIL(parent, status, "no memory for another context");
     (*out)->parent = parent;

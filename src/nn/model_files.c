@@ -182,7 +182,7 @@ static psi_status parse_spec(psi_ctx *ctx, base_arena *arena, const nn_safetenso
     const char *kind, *dtype;
     size_t heads[2], n_heads, values = 1;
     psi_status status = PSI_OK;
-    *spec = (psi_net_spec){0};
+    *spec = (psi_net_spec){.size = sizeof(psi_net_spec)};
     TRY(note_of(ctx, file, path, "psifold.net", &kind));
     TRY(psi_net_kind_from_name(ctx, kind, &spec->kind));
     TRY(note_of(ctx, file, path, "psifold.dtype", &dtype));

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/random.h"
 #include "base/threads.h"
 
@@ -42,7 +43,8 @@ psi_status psi_net_kind_from_name(psi_ctx *ctx, const char *name, psi_net_kind *
 psi_net_spec psi_net_defaults(psi_net_kind kind, const psi_shape *input, psi_dtype dtype,
                               size_t n_actions, size_t n_classes)
 {
-    psi_net_spec spec = {.kind = kind,
+    psi_net_spec spec = {.size = sizeof spec,
+                         .kind = kind,
                          .input = *input,
                          .input_dtype = dtype,
                          .n_actions = n_actions,
@@ -162,6 +164,7 @@ static void fill_rows(void *argument, int thread, int threads)
 psi_status psi_net_new(psi_ctx *ctx, const psi_net_spec *spec, uint64_t seed, psi_net **out)
 {
     *out = NULL;
+    if (!base_options_fit(ctx, spec, sizeof *spec, "psi_net_defaults")) return PSI_EUSAGE;
     psi_net *net = NULL;
     real *values = NULL;
     psi_status status = PSI_OK;
@@ -371,7 +374,8 @@ psi_status psi_net_blend(psi_ctx *ctx, psi_net *target, const psi_net *source, d
 psi_status psi_net_head(psi_ctx *ctx, const psi_net *net, size_t n_actions, size_t n_classes,
                         uint64_t seed, psi_net **out)
 {
-    const psi_net_spec spec = {.kind = PSI_NET_MLP,
+    const psi_net_spec spec = {.size = sizeof spec,
+                               .kind = PSI_NET_MLP,
                                .input = {1, {net->arch.n_features}},
                                .input_dtype = PSI_FLOAT32,
                                .n_actions = n_actions,

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/vector.h"
@@ -93,6 +94,8 @@ psi_status psi_training_new(psi_ctx *ctx, psi_net *net, psi_work *work, const ps
                             const psi_train_options *options, psi_training **out)
 {
     *out = NULL;
+    if (!base_options_fit(ctx, options, sizeof *options, "{.size = sizeof(psi_train_options)}"))
+        return PSI_EUSAGE;
     psi_training *training = NULL;
     psi_status status = PSI_OK;
     TRY(nn_work_check(ctx, work, net));

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/threads.h"
 
 #include <string.h>
@@ -184,6 +185,8 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
                         psi_work **out)
 {
     *out = NULL;
+    if (!base_options_fit(ctx, options, sizeof *options, "{.size = sizeof(psi_work_options)}"))
+        return PSI_EUSAGE;
     psi_work *work = NULL;
     psi_status status = PSI_OK;
     const nn_architecture *arch = &net->arch;

@@ -129,7 +129,8 @@ psi_status psi_run_data(psi_ctx *ctx, const psi_run *run, const char *path, cons
         TRY(FAIL(ctx, PSI_EMISSING,
                  "the data are no longer where they were when the run was made"));
     }
-    const psi_read_options reading = {.observation_key = key ? key : run->observation_key};
+    const psi_read_options reading = {.size = sizeof reading,
+                                      .observation_key = key ? key : run->observation_key};
     status = psi_trajectories_read_all(ctx, list, n, &reading, &data);
     if (!path && status != PSI_OK && status != PSI_ENOMEM && status != PSI_ECANCELLED) {
         status = FAIL(ctx, PSI_EMISSING, "the data cannot be read any more");

@@ -98,7 +98,7 @@ const psi_option_table *psi_cluster_option_table(void)
 
 psi_cluster_options psi_cluster_defaults(void)
 {
-    psi_cluster_options options = {0};
+    psi_cluster_options options = {.size = sizeof options};
     psi_options_reset(psi_cluster_option_table(), &options);
     return options;
 }

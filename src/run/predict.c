@@ -36,7 +36,9 @@ psi_status psi_predictor_new(psi_ctx *ctx, const psi_run *run, psi_predictor **o
     made->known = run->known;
     if (made->net) {
         TRY(psi_work_new(ctx, made->net,
-                         &(psi_work_options){.max_batch = BATCH, .predict_only = true},
+                         &(psi_work_options){.size = sizeof(psi_work_options),
+                                             .max_batch = BATCH,
+                                             .predict_only = true},
                          &made->work));
     } else if (!made->known && run->failure) {
         TRY(FAIL(ctx, PSI_EMISSING, "%s has nothing that tells latent states: %s",

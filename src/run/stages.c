@@ -173,7 +173,7 @@ static psi_status stages_load(psi_ctx *ctx, const char *folder, size_t n, stages
 {
     psi_status status = PSI_OK;
     char *path = NULL;
-    const psi_work_options how = {.max_batch = 512, .predict_only = true};
+    const psi_work_options how = {.size = sizeof how, .max_batch = 512, .predict_only = true};
     all->n = n;
     TRY(base_alloc_zero(ctx, n, sizeof(psi_net *), &all->head));
     TRY(base_alloc_zero(ctx, n, sizeof(psi_work *), &all->works));

@@ -428,7 +428,8 @@ static void call_net(calls *c)
     psi_net_free(ctx, c->net[j]);
     c->net[j] = net;
     fuzz_judge(ctx, psi_net_tensor_info(ctx, net, count(c), &info));
-    const psi_work_options room = {.max_batch = count(c), .kernels = byte(c) % 4 ? NULL : word(c)};
+    const psi_work_options room = {
+        .size = sizeof room, .max_batch = count(c), .kernels = byte(c) % 4 ? NULL : word(c)};
     if (MADE(ctx, psi_work_new(ctx, net, &room, &work), work)) psi_work_free(ctx, work);
     if (c->net[1 - j]) {
         fuzz_judge(ctx, psi_net_blend(ctx, net, c->net[1 - j], number(c)));
@@ -444,8 +445,8 @@ static void call_context(calls *c)
         return;
     }
     psi_ctx *fresh;
-    const psi_options how = {.threads = 1,
-                             .max_memory = i == 0 ? (size_t)1 << 30 : (size_t)1 << 18};
+    const psi_options how = {
+        .size = sizeof how, .threads = 1, .max_memory = i == 0 ? (size_t)1 << 30 : (size_t)1 << 18};
     REQUIRE(psi_ctx_new(&how, &fresh) == PSI_OK);
     psi_ctx_free(c->ctx[i]); // what was made in it lives on
     c->ctx[i] = fresh;
@@ -476,7 +477,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     calls c = {.at = bytes, .end = bytes + size, .options = psi_cluster_defaults()};
     (void)fuzz_first_time();
     for (size_t i = 0; i < SLOTS; i++) {
-        const psi_options how = {.threads = 1,
+        const psi_options how = {.size = sizeof how,
+                                 .threads = 1,
                                  .max_memory = i == 0 ? (size_t)1 << 30 : (size_t)1 << 18};
         REQUIRE(psi_ctx_new(&how, &c.ctx[i]) == PSI_OK);
     }

@@ -31,7 +31,8 @@ static int try_one(const misuse_case *one)
         signal(SIGBUS, SIG_DFL);
         signal(SIGFPE, SIG_DFL);
         alarm(20); // nor does it go on for ever
-        if (psi_ctx_new(&(psi_options){.threads = 1}, &ctx) != PSI_OK) _exit(10);
+        if (psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 1}, &ctx) != PSI_OK)
+            _exit(10);
         const psi_status status = one->call(ctx);
         const bool explained = psi_error(ctx)->message[0] != '\0';
         _exit(status == PSI_OK ? 11 : status == PSI_EINTERNAL ? 12 : explained ? 0 : 13);
@@ -137,7 +138,8 @@ static void no_path_and_no_name(void **state)
 // ---- sizes, shapes, kinds -----------------------------------------------------------------------
 
 CASE(threads, psi_ctx *other; (void)ctx;
-     const psi_status status = psi_ctx_new(&(psi_options){.threads = -1}, &other);
+     const psi_status status =
+         psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = -1}, &other);
      return status != PSI_OK && !other ? psi_task_from_json(ctx, "", &(psi_task){0}) : PSI_OK;)
 CASE(rank, psi_observations *o;
      return psi_observations_over(ctx, PSI_UINT8, &(psi_shape){PSI_MAX_RANK + 1, {1, 1, 1, 1}}, 1,
@@ -209,6 +211,110 @@ static void sizes_and_kinds_that_there_are_not(void **state)
     try_all(all, sizeof all / sizeof all[0]);
 }
 
+// ---- options of another size --------------------------------------------------------------------
+
+// Options of a program that was built with other headers, or that nobody has filled. They end
+// behind their size: nothing else may be looked at.
+#define SIZES(name, type, call)                                                                    \
+    static psi_status name(psi_ctx *ctx)                                                           \
+    {                                                                                              \
+        const size_t wrong[] = {0, sizeof(type) - sizeof(void *), sizeof(type) + sizeof(void *)};  \
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {                                \
+            size_t *head = malloc(sizeof *head);                                                   \
+            if (!head) return PSI_OK;                                                              \
+            *head = wrong[i];                                                                      \
+            const type *how = (const void *)head;                                                  \
+            const psi_status status = call;                                                        \
+            free(head);                                                                            \
+            if (status != PSI_EUSAGE || !strstr(psi_error(ctx)->message, " bytes, "))              \
+                return PSI_OK;                                                                     \
+        }                                                                                          \
+        return PSI_EUSAGE;                                                                         \
+    }
+static union { // what nobody comes to write
+    void *handle;
+    psi_cover_result cover;
+    psi_study_result study;
+    psi_interval interval;
+} made;
+#define INTO(type) ((type **)(void *)&made.handle)
+
+SIZES(size_read, psi_read_options, psi_trajectories_read(ctx, "x", how, INTO(psi_trajectories)))
+SIZES(size_read_all, psi_read_options,
+      psi_trajectories_read_all(ctx, (const char *const[]){"x", "y"}, 2, how,
+                                INTO(psi_trajectories)))
+SIZES(size_cluster, psi_cluster_options,
+      psi_cluster(ctx, &(psi_trajectories){0}, how, INTO(psi_run)))
+SIZES(size_cover, psi_cover_options, psi_cover(ctx, &(psi_cover_points){0}, how, &made.cover))
+SIZES(size_agent, psi_agent_options, psi_agent_new(ctx, NULL, how, INTO(psi_agent)))
+SIZES(size_iqm, psi_bootstrap_options, psi_scores_iqm(ctx, NULL, how, &made.interval))
+SIZES(size_improvement, psi_bootstrap_options,
+      psi_scores_improvement(ctx, NULL, NULL, how, &made.interval))
+SIZES(size_profile, psi_bootstrap_options,
+      psi_scores_profile(ctx, NULL, NULL, 0, how, &made.interval))
+SIZES(size_study, psi_study_options, psi_study_run(ctx, "column-world", how, &made.study))
+SIZES(size_report, psi_report_options,
+      psi_report_write(ctx, &(psi_run){0}, NULL, "nowhere/x", how, NULL))
+SIZES(size_report_model, psi_report_options,
+      psi_report_model(ctx, NULL, "x", "nowhere/x", how, NULL))
+SIZES(size_matrix, psi_figure_matrix_options, psi_figure_matrix(ctx, NULL, 1, 1, NULL, how))
+SIZES(size_refine, psi_refine_options, psi_refine(ctx, NULL, how, INTO(psi_refinement)))
+SIZES(size_plan, psi_plan_options, psi_value_iteration(ctx, NULL, how, INTO(psi_plan)))
+SIZES(size_likelihood, psi_smooth_options, psi_reward_likelihood(ctx, NULL, how, NULL))
+SIZES(size_pass, psi_smooth_options,
+      psi_smooth_pass(ctx, NULL, NULL, NULL, how, NULL, NULL, NULL, NULL))
+SIZES(size_smooth, psi_smooth_options, psi_smooth(ctx, NULL, how, NULL, NULL, NULL))
+SIZES(size_merge, psi_merge_options, psi_merge(ctx, NULL, how, INTO(psi_partition)))
+SIZES(size_quotient, psi_quotient_options,
+      psi_quotient_find(ctx, NULL, how, INTO(psi_quotient_result)))
+SIZES(size_model_plan, psi_model_plan_options,
+      psi_model_plan_find(ctx, NULL, how, INTO(psi_model_plan)))
+SIZES(size_net, psi_net_spec, psi_net_new(ctx, how, 0, INTO(psi_net)))
+SIZES(size_work, psi_work_options, psi_work_new(ctx, NULL, how, INTO(psi_work)))
+SIZES(size_adam, psi_adam_options, psi_adam_new(ctx, NULL, how, INTO(psi_adam)))
+SIZES(size_training, psi_train_options,
+      psi_training_new(ctx, NULL, NULL, NULL, how, INTO(psi_training)))
+SIZES(size_train, psi_train_options, psi_net_train(ctx, NULL, NULL, NULL, how))
+CASE(size_context, psi_ctx *other; const psi_options how = {.threads = 1};
+     if (psi_ctx_new(&how, &other) != PSI_EUSAGE || other) return PSI_OK; // it has no sentence
+     return psi_task_from_json(ctx, "", &(psi_task){0});)
+CASE(size_null, return psi_cluster(ctx, &(psi_trajectories){0}, NULL, INTO(psi_run));)
+
+static void options_of_another_size(void **state)
+{
+    (void)state;
+    static const misuse_case all[] = {
+        {"psi_trajectories_read", size_read},
+        {"psi_trajectories_read_all", size_read_all},
+        {"psi_cluster", size_cluster},
+        {"psi_cover", size_cover},
+        {"psi_agent_new", size_agent},
+        {"psi_scores_iqm", size_iqm},
+        {"psi_scores_improvement", size_improvement},
+        {"psi_scores_profile", size_profile},
+        {"psi_study_run", size_study},
+        {"psi_report_write", size_report},
+        {"psi_report_model", size_report_model},
+        {"psi_figure_matrix", size_matrix},
+        {"psi_refine", size_refine},
+        {"psi_value_iteration", size_plan},
+        {"psi_reward_likelihood", size_likelihood},
+        {"psi_smooth_pass", size_pass},
+        {"psi_smooth", size_smooth},
+        {"psi_merge", size_merge},
+        {"psi_quotient_find", size_quotient},
+        {"psi_model_plan_find", size_model_plan},
+        {"psi_net_new", size_net},
+        {"psi_work_new", size_work},
+        {"psi_adam_new", size_adam},
+        {"psi_training_new", size_training},
+        {"psi_net_train", size_train},
+        {"psi_ctx_new", size_context},
+        {"no options at all", size_null},
+    };
+    try_all(all, sizeof all / sizeof all[0]);
+}
+
 // ---- what is not there is freed
 // ------------------------------------------------------------------
 
@@ -261,7 +367,8 @@ enum { FOUND = 1 }; // how the sanitizer ends a process
 static const psi_shape PAIR = {1, {2}};
 
 CASE(freed_context, psi_ctx *other;
-     if (psi_ctx_new(&(psi_options){.threads = 1}, &other) != PSI_OK) return PSI_OK;
+     if (psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 1}, &other) !=
+         PSI_OK) return PSI_OK;
      psi_ctx_free(other); (void)ctx; psi_run * run; return psi_run_load(other, "nowhere", &run);)
 CASE(freed_net, psi_net *net;
      const psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &PAIR, PSI_FLOAT32, 1, 2);
@@ -307,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_path_and_no_name),
         cmocka_unit_test(sizes_and_kinds_that_there_are_not),
+        cmocka_unit_test(options_of_another_size),
         cmocka_unit_test(nothing_is_freed),
         cmocka_unit_test(what_was_freed_is_found_out),
     };
