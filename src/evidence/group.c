@@ -501,7 +501,7 @@ done:
 
 void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
 {
-    if (!grouping) return;
+    if (!grouping || FREED(ctx, grouping)) return;
     base_free(ctx, grouping->group);
     base_free(ctx, grouping->margin);
     base_free(ctx, grouping->next);
@@ -511,5 +511,5 @@ void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
     base_free(ctx, grouping->family);
     base_free(ctx, grouping->counts);
     base_free(ctx, grouping->concentration);
-    base_free(ctx, grouping);
+    base_retire(ctx, grouping);
 }

@@ -197,6 +197,7 @@ psi_status psi_smooth_pass(psi_ctx *ctx, const psi_paths *paths, const psi_mdp *
                            int32_t *labels, float *posterior, double *marginals,
                            double *log_likelihood)
 {
+    if (FREED(ctx, latent)) return PSI_EUSAGE;
     if (options && !base_options_fit(ctx, options, sizeof *options, "psi_smooth_defaults"))
         return PSI_EUSAGE;
     psi_status status = PSI_OK;

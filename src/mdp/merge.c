@@ -187,6 +187,7 @@ psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts, const psi_merge_opt
                      psi_partition **out)
 {
     *out = NULL;
+    if (FREED(ctx, counts)) return PSI_EUSAGE;
     if (options && !base_options_fit(ctx, options, sizeof *options, "psi_merge_defaults"))
         return PSI_EUSAGE;
     psi_status status = PSI_OK;

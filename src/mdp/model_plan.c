@@ -198,6 +198,7 @@ psi_status psi_model_plan_find(psi_ctx *ctx, const psi_model *model,
                                const psi_model_plan_options *options, psi_model_plan **out)
 {
     *out = NULL;
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     if (options && !base_options_fit(ctx, options, sizeof *options, "psi_model_plan_defaults"))
         return PSI_EUSAGE;
     psi_status status = PSI_OK;
@@ -235,9 +236,9 @@ done:
 
 void psi_model_plan_free(psi_ctx *ctx, psi_model_plan *plan)
 {
-    if (!plan) return;
+    if (!plan || FREED(ctx, plan)) return;
     base_free(ctx, plan->choice);
     base_free(ctx, plan->upper);
     base_free(ctx, plan->lower);
-    base_free(ctx, plan);
+    base_retire(ctx, plan);
 }

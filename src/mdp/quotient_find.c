@@ -376,6 +376,7 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
                              const psi_quotient_options *options, psi_quotient_result **out)
 {
     *out = NULL;
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     if (options && !base_options_fit(ctx, options, sizeof *options, "psi_quotient_defaults"))
         return PSI_EUSAGE;
     psi_status status = PSI_OK;
@@ -423,8 +424,8 @@ done:
 
 void psi_quotient_free(psi_ctx *ctx, psi_quotient_result *result)
 {
-    if (!result) return;
+    if (!result || FREED(ctx, result)) return;
     psi_model_free(ctx, result->model);
     psi_partition_free(ctx, result->partition);
-    base_free(ctx, result);
+    base_retire(ctx, result);
 }

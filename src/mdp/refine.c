@@ -175,6 +175,7 @@ psi_status psi_refine(psi_ctx *ctx, const psi_mdp *mdp, const psi_refine_options
                       psi_refinement **out)
 {
     *out = NULL;
+    if (FREED(ctx, mdp)) return PSI_EUSAGE;
     if (options && !base_options_fit(ctx, options, sizeof *options, "psi_refine_defaults"))
         return PSI_EUSAGE;
     psi_status status = PSI_OK;
@@ -214,8 +215,8 @@ done:
 
 void psi_refinement_free(psi_ctx *ctx, psi_refinement *refinement)
 {
-    if (!refinement) return;
+    if (!refinement || FREED(ctx, refinement)) return;
     psi_partition_free(ctx, refinement->partition);
     base_free(ctx, refinement->clusters);
-    base_free(ctx, refinement);
+    base_retire(ctx, refinement);
 }

@@ -63,6 +63,7 @@ psi_status psi_value_iteration(psi_ctx *ctx, const psi_mdp *mdp, const psi_plan_
                                psi_plan **out)
 {
     *out = NULL;
+    if (FREED(ctx, mdp)) return PSI_EUSAGE;
     if (options && !base_options_fit(ctx, options, sizeof *options, "psi_plan_defaults"))
         return PSI_EUSAGE;
     psi_status status = PSI_OK;
@@ -98,9 +99,9 @@ done:
 
 void psi_plan_free(psi_ctx *ctx, psi_plan *plan)
 {
-    if (!plan) return;
+    if (!plan || FREED(ctx, plan)) return;
     base_free(ctx, plan->policy);
     base_free(ctx, plan->q);
     base_free(ctx, plan->value);
-    base_free(ctx, plan);
+    base_retire(ctx, plan);
 }
