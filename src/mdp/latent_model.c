@@ -35,7 +35,9 @@ static psi_status invert(psi_ctx *ctx, size_t n, double *f)
     TRY(base_blas_ready(ctx));
     TRY(base_alloc(ctx, n, sizeof *pivots, &pivots));
     const lapack_int size = (lapack_int)n;
+    TRY(base_cancelled(ctx)); // nobody can ask inside of LAPACK
     lapack_int info = LAPACKE_dgetrf(LAPACK_COL_MAJOR, size, size, f, size, pivots);
+    TRY(base_cancelled(ctx));
     if (info == 0) info = LAPACKE_dgetri(LAPACK_COL_MAJOR, size, f, size, pivots);
     if (info == LAPACK_WORK_MEMORY_ERROR)
         TRY(FAIL(ctx, PSI_ENOMEM, "no memory to invert a matrix of %zu rows", n));
