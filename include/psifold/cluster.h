@@ -92,7 +92,7 @@ typedef struct psi_cluster_options {
     double epsilon_sf;     // 0: .75 of the gap, at most .5, at every refinement
     double filter;         // share of the states below which a cluster is spurious
     size_t max_refinements;
-    size_t max_latent_states; // PSI_ELIMIT if the first refinement has more
+    size_t max_latent_states; // at most 10⁹; PSI_ELIMIT if the first refinement has more
     size_t hidden;            // units of each of the perceptron's two layers; 0: 512, and 128 where
                               // it only has to tell labels apart
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images

@@ -171,6 +171,10 @@ CASE(gamma_2, psi_cluster_options how = psi_cluster_defaults(); psi_run * found;
      return psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);)
 CASE(gamma_nan, psi_cluster_options how = psi_cluster_defaults(); psi_run * found;
      how.gamma = (double)NAN; return psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);)
+CASE(states_without_end, psi_cluster_options how = psi_cluster_defaults(); psi_run * found;
+     how.max_latent_states = SIZE_MAX;
+     const psi_status status = psi_cluster(ctx, &(psi_trajectories){0}, &how, &found);
+     return status == PSI_EUSAGE ? status : PSI_OK;)
 CASE(forest_that_loops, psi_grouping *g; const int32_t left[] = {0}; const int32_t right[] = {0};
      const uint32_t family[] = {0, 1}; const psi_forest forest = {1, left, right, false, 0.0};
      const psi_draws draws = {.n_families = 1, .family = family};
@@ -204,6 +208,7 @@ static void sizes_and_kinds_that_there_are_not(void **state)
         {"a convolution over a vector", cnn_of_a_vector},
         {"gamma beyond 1", gamma_2},
         {"gamma that is no number", gamma_nan},
+        {"more latent states than can be counted", states_without_end},
         {"a tree that is its own child", forest_that_loops},
         {"a draw from no node", draw_of_no_node},
         {"a draw of no outcome", draw_of_no_outcome},
