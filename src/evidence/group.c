@@ -479,7 +479,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
         if (forest->looks && forest->impurity == 0.0) TRY(give_up_blends(&run));
         const bool changed = label_nodes(&run, before);
         if (!changed && pass > 1) break;
-        evidence_learn_concentration(&run.groups);
+        TRY(evidence_learn_concentration(ctx, &run.groups));
     }
     TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
     TRY(report(&run, draws->clear, made));
