@@ -63,7 +63,8 @@ psi_status bench_cluster(psi_ctx *ctx, json_t *results)
     for (size_t i = 0; i < n_sizes; i++) {
         const size_t n = sizes[i];
         const psi_cover_points all = {n, ACTIONS, LATENT, fill, points};
-        const psi_cover_options how = {.epsilon = 0.5, .filter = 0.0025, .max_clusters = 1000};
+        const psi_cover_options how = {
+            .size = sizeof how, .epsilon = 0.5, .filter = 0.0025, .max_clusters = 1000};
         psi_cover_result found;
         char key[64];
         const double started = base_seconds();

@@ -127,7 +127,9 @@ static psi_status bench_file(psi_ctx *ctx, const char *folder, bench_episode *me
     TRY(write_file(ctx, path, memory));
     const size_t before = resident_bytes();
     const double started = base_seconds();
-    TRY(psi_trajectories_read(ctx, path, &(psi_read_options){.memory_limit = 1}, &data));
+    TRY(psi_trajectories_read(
+        ctx, path, &(psi_read_options){.size = sizeof(psi_read_options), .memory_limit = 1},
+        &data));
     opening = base_seconds() - started;
     TRY(read_in_order(ctx, data->observations, batch, &seconds, &most)); // fills the page cache
     TRY(read_in_order(ctx, data->observations, batch, &seconds, &most));

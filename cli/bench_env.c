@@ -97,7 +97,7 @@ psi_status bench_env(psi_ctx *ctx, json_t *results)
     psi_task task;
     psi_collect_result collected;
     double rate;
-    status = psi_ctx_new(&(psi_options){.threads = 1}, &one);
+    status = psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 1}, &one);
     if (status != PSI_OK) return FAIL(ctx, status, "no memory for a second context");
 
     TRY(psi_task_defaults(ctx, "column-world", NULL, &task));

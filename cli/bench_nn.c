@@ -70,7 +70,8 @@ static psi_status bench_make(psi_ctx *ctx, const bench_nn_options *options, bool
     psi_net_spec spec = psi_net_defaults(kind, &options->shape, images ? PSI_UINT8 : PSI_FLOAT32,
                                          options->n_actions, options->n_classes);
     if (heads) spec.n_hidden = 0;
-    const psi_work_options work_options = {.max_batch = options->batch,
+    const psi_work_options work_options = {.size = sizeof work_options,
+                                           .max_batch = options->batch,
                                            .predict_only = predict,
                                            .exact_conv = options->exact_conv,
                                            .kernels = options->kernels};

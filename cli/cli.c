@@ -174,7 +174,8 @@ static void show_progress(void *user, const psi_progress *progress)
 
 psi_status cli_make_ctx(cli_call *cli)
 {
-    const psi_options options = {.log = show_log,
+    const psi_options options = {.size = sizeof options,
+                                 .log = show_log,
                                  .progress = show_progress,
                                  .user = cli,
                                  .threads = (int)cli->threads,

@@ -126,7 +126,7 @@ done:
 psi_status cli_cluster(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    cluster_call call = {0};
+    cluster_call call = {.reading = {.size = sizeof call.reading}, .how = psi_cluster_defaults()};
     psi_cluster_options *how = &call.how;
     cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}, {psi_cluster_option_table(), how, 0}};
     const cli_usage usage = {

@@ -140,7 +140,7 @@ static const psi_option OPTIONS[] = {
 psi_status cli_inspect(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
-    psi_read_options how = {0};
+    psi_read_options how = {.size = sizeof how};
     psi_trajectories *data = NULL;
     psi_summary *summary = NULL;
     cli_options options[] = {{CLI_TABLE(OPTIONS), &how, 0}};

@@ -23,7 +23,8 @@ psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *ke
 {
     psi_status status = PSI_OK;
     TRY(psi_run_load(cli->ctx, run_folder, run));
-    const psi_read_options reading = {.observation_key = key ? key : (*run)->observation_key};
+    const psi_read_options reading = {.size = sizeof reading,
+                                      .observation_key = key ? key : (*run)->observation_key};
     TRY(psi_trajectories_read_all(cli->ctx, cli->files, cli->n_files, &reading, data));
     TRY(base_alloc(cli->ctx, (*data)->n_observations, sizeof **labels, labels));
     TRY(psi_run_label(cli->ctx, *run, *data, min_confidence, *labels, own));

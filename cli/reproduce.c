@@ -71,7 +71,7 @@ psi_status cli_reproduce(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
     reproduce_call call = {0};
-    psi_study_options how = {0};
+    psi_study_options how = {.size = sizeof how};
     cli_options options[] = {{psi_study_option_table(), &how, 0}, {CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {
         .name = "reproduce",

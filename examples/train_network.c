@@ -49,7 +49,8 @@ int main(void)
     psi_work *work = NULL;
     psi_epoch last = {0};
     const psi_samples samples = {.source = {&all, gather}, .n = POINTS, .targets = all.quarter};
-    const psi_train_options training = {.batch = 64,
+    const psi_train_options training = {.size = sizeof training,
+                                        .batch = 64,
                                         .epochs = 30,
                                         .schedule = {PSI_LINEAR, 0.01, 0, 0.5},
                                         .held_out = 0.2,
@@ -62,7 +63,7 @@ int main(void)
         psi_net_defaults(PSI_NET_MLP, &(psi_shape){1, {2}}, PSI_FLOAT32, 1, CLASSES);
     spec.hidden[0] = spec.hidden[1] = 32;
     psi_status status = psi_net_new(ctx, &spec, 1, &net);
-    const psi_work_options passes = {.max_batch = 64};
+    const psi_work_options passes = {.size = sizeof passes, .max_batch = 64};
     if (status == PSI_OK) status = psi_work_new(ctx, net, &passes, &work);
     if (status == PSI_OK) status = psi_net_train(ctx, net, work, &samples, &training);
     if (status == PSI_OK) status = psi_net_save(ctx, net, "quarters.safetensors");

@@ -98,6 +98,7 @@ typedef enum psi_td_loss { PSI_TD_SQUARED, PSI_TD_HUBER } psi_td_loss;
 
 // What can be chosen about an agent (psi_agent_option_table describes it).
 typedef struct psi_agent_options {
+    size_t size; // of this struct: psi_agent_defaults sets it
     psi_agent_kind kind;
     psi_view view;
     psi_net_kind net;              // of dqn and pretrained: cnn, resnet18 or mlp
@@ -221,6 +222,7 @@ typedef struct psi_interval {
 
 // How intervals are found: by resampling runs so many times.
 typedef struct psi_bootstrap_options {
+    size_t size;        // of this struct: psi_bootstrap_defaults sets it
     size_t repetitions; // 2,000
     double confidence;  // .95
     uint64_t seed;

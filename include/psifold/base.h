@@ -75,8 +75,11 @@ typedef struct psi_progress {
     double seconds, seconds_left;
 } psi_progress;
 
-// What a context is made with; all zero is fine.
+// What a context is made with; all zero but for the size is fine. Every struct of options begins
+// with its size, which the function that gives the defaults sets, or who fills it where there is
+// none; functions refuse another one with PSI_EUSAGE.
 typedef struct psi_options {
+    size_t size;             // sizeof(psi_options)
     psi_allocator allocator; // all zero: malloc and free
     void (*log)(void *user, psi_log_level level, const char *sentence);
     void (*progress)(void *user, const psi_progress *progress);
@@ -100,8 +103,9 @@ typedef struct psi_ctx psi_ctx;
 
 // A context carries allocator, callbacks, threads and the last error. It is used by one thread at a
 // time, except psi_cancel, which may come from anywhere, a signal handler included. options may be
-// NULL. Returns PSI_ENOMEM, or PSI_EUSAGE for a thread count outside 0 … 1024. Work is shared among
-// the context's own threads, so OpenBLAS is told, for the whole process, to use one.
+// NULL. Returns PSI_ENOMEM, or PSI_EUSAGE for a thread count outside 0 … 1024 or another size. Work
+// is shared among the context's own threads, so OpenBLAS is told, for the whole process, to use
+// one.
 PSI_API psi_status psi_ctx_new(const psi_options *options, psi_ctx **out);
 PSI_API void psi_ctx_free(psi_ctx *ctx);
 

@@ -74,6 +74,7 @@ typedef struct psi_cluster_phase {
 
 // What can be chosen about a clustering (psi_cluster_option_table describes it).
 typedef struct psi_cluster_options {
+    size_t size; // of this struct: psi_cluster_defaults sets it
     psi_method method;
     psi_approximator approximator;
     double budget;         // seconds for all of it, from when a folder was opened; 0: no bound
@@ -91,7 +92,7 @@ typedef struct psi_cluster_options {
     double epsilon_sf;     // 0: .75 of the gap, at most .5, at every refinement
     double filter;         // share of the states below which a cluster is spurious
     size_t max_refinements;
-    size_t max_latent_states; // PSI_ELIMIT if the first refinement has more
+    size_t max_latent_states; // at most 10⁹; PSI_ELIMIT if the first refinement has more
     size_t hidden;            // units of each of the perceptron's two layers; 0: 512, and 128 where
                               // it only has to tell labels apart
     size_t trunk_steps;       // 0: 2,000 for vectors, 1,000 for images
@@ -380,6 +381,7 @@ typedef struct psi_cover_points {
 
 // How points are covered.
 typedef struct psi_cover_options {
+    size_t size; // sizeof(psi_cover_options)
     double epsilon;
     psi_norm norm;
     double filter;       // clusters with a smaller share of the points are spurious

@@ -91,8 +91,9 @@ static inline size_t psi_row(size_t episode, size_t transition)
     return transition + episode;
 }
 
-// How a data set is read; all zero is fine.
+// How a data set is read; all zero but for the size is fine.
 typedef struct psi_read_options {
+    size_t size;                 // sizeof(psi_read_options)
     const char *observation_key; // which entry of a Dict observation; NULL if there is only one
     size_t memory_limit;         // observations above this many bytes stay in the file; 0: half of
                                  // the memory the machine has available; 1: all stay there

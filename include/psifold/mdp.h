@@ -196,6 +196,7 @@ typedef enum psi_norm { PSI_L2, PSI_L1 } psi_norm; // the footnote's, and the pr
 
 // How a model is refined.
 typedef struct psi_refine_options {
+    size_t size;           // of this struct: psi_refine_defaults sets it
     double gamma;          // .4: inside the theorem's condition
     double epsilon_reward; // 0: 1e-9 of the largest reward
     double epsilon_sf; // 1e-7: rounding is 1e-14, and ‖Fᵀx‖₁ ≥ ‖x‖₁/(1 + γ) keeps gaps open
@@ -227,6 +228,7 @@ typedef enum psi_unseen { PSI_UNSEEN_EXCLUDED, PSI_UNSEEN_OPTIMISTIC } psi_unsee
 
 // How a plan is made.
 typedef struct psi_plan_options {
+    size_t size;             // of this struct: psi_plan_defaults sets it
     double gamma;            // .95
     double tolerance;        // 1e-10: until no value changes by more
     size_t max_sweeps;       // 0: 100,000
@@ -290,6 +292,7 @@ typedef struct psi_emissions {
 
 // How labels are smoothed.
 typedef struct psi_smooth_options {
+    size_t size;                    // of this struct: psi_smooth_defaults sets it
     double noise;                   // .1: a label is right with probability 1 − noise
     double floor;                   // 1e-3: M_a + floor/K, renormalised; > 0
     double keep;                    // .9: a row whose posterior is below is ignored
@@ -336,6 +339,7 @@ PSI_API psi_status psi_smooth(psi_ctx *ctx, const psi_paths *paths,
 
 // When two latent states are merged.
 typedef struct psi_merge_options {
+    size_t size;             // of this struct: psi_merge_defaults sets it
     double tolerance;        // .1: total variation that two rows may differ by …
     double slack;            // 2: … plus this many standard errors of the difference
     double reward_tolerance; // 1e-6: and mean rewards, likewise with slack
@@ -429,6 +433,7 @@ PSI_API psi_status psi_model_write(psi_ctx *ctx, const psi_model *model, const c
 
 // What the quotient has to keep apart.
 typedef struct psi_quotient_options {
+    size_t size;                // of this struct: psi_quotient_defaults sets it
     const char *labels;         // "a,b": these are kept apart; NULL: all but init; "": none
     const char *rewards;        // "a,b"; NULL: all; "": none
     double tolerance;           // 0: exact; else two numbers in one cell of this width are equal
@@ -478,6 +483,7 @@ PSI_API void psi_quotient_free(psi_ctx *ctx, psi_quotient_result *result);
 
 // What is planned for.
 typedef struct psi_model_plan_options {
+    size_t size;        // of this struct: psi_model_plan_defaults sets it
     const char *target; // a label: the probability of ever reaching it; NULL: discounted rewards …
     const char *reward; // … of this name; NULL: of the first there is
     double gamma;       // .95: of rewards

@@ -50,6 +50,7 @@ enum { PSI_MAX_HIDDEN = 8 };
 // resnet18  C×H×W, exactly torchvision's; features are ReLU of its 1000 outputs.
 // Images are from 8×8 to 128×128, of any number of channels.
 typedef struct psi_net_spec {
+    size_t size; // of this struct: psi_net_defaults sets it
     psi_net_kind kind;
     psi_shape input;                         // {D} or {C, H, W}
     psi_dtype input_dtype;                   // PSI_UINT8, PSI_FLOAT32 or PSI_FLOAT64
@@ -112,6 +113,7 @@ PSI_API psi_status psi_net_set_head(psi_ctx *ctx, psi_net *net, const psi_net *h
 
 // What a workspace has to be fit for.
 typedef struct psi_work_options {
+    size_t size;         // sizeof(psi_work_options)
     size_t max_batch;    // largest batch of one step
     bool predict_only;   // no backward pass: less memory
     bool exact_conv;     // direct convolutions only: PyTorch's rounding, more multiplications
@@ -172,6 +174,7 @@ PSI_API psi_status psi_work_gradient(psi_ctx *ctx, const psi_net *net, const psi
 
 // Adam's constants.
 typedef struct psi_adam_options {
+    size_t size;                  // sizeof(psi_adam_options)
     double beta1, beta2, epsilon; // all 0: PyTorch's 0.9, 0.999, 1e-8
 } psi_adam_options;
 
@@ -241,6 +244,7 @@ typedef struct psi_epoch {
 
 // How a network is trained over a data set.
 typedef struct psi_train_options {
+    size_t size; // sizeof(psi_train_options)
     size_t batch, epochs;
     uint64_t max_steps; // 0: as many as the epochs have
     psi_schedule schedule;

@@ -16,6 +16,7 @@ extern "C" {
 
 // What a page shows.
 typedef struct psi_report_options {
+    size_t size;           // of this struct: psi_report_defaults sets it
     const char *data_path; // what the page calls the data; NULL: where the run says they are
     const char *no_data;   // why there are none, to be told on the page; NULL: nothing to tell
     const psi_run *other;  // a run of the same data to put beside it; NULL: none
@@ -87,6 +88,7 @@ PSI_API psi_status psi_figure_map(psi_ctx *ctx, const psi_figure *at, size_t row
 // A matrix (rows, columns) as shades from 0 to its largest value. Names may be NULL: numbers. The
 // last column can be set apart, as the ignored states of a confusion matrix are.
 typedef struct psi_figure_matrix_options {
+    size_t size; // sizeof(psi_figure_matrix_options)
     const char *const *row_names, *const *column_names;
     bool last_apart;
     bool show_values; // in the cells

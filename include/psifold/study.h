@@ -93,6 +93,7 @@ typedef enum psi_scale {
 
 // What can be chosen about a study (psi_study_option_table describes it).
 typedef struct psi_study_options {
+    size_t size;        // of this struct: psi_study_defaults sets it
     const char *output; // folder of all studies; each has OUTPUT/NAME/SCALE
     psi_scale scale;
     const char *constants;  // "ours", or "table-1": the paper's schedule and constants

@@ -77,7 +77,7 @@ static int keep(flat_session *session, psi_trajectories *owned, flat_data **out)
 int flat_data_read(flat_session *session, const char *paths, const char *key, flat_data **out)
 {
     psi_trajectories *read;
-    const psi_read_options how = {.observation_key = key};
+    const psi_read_options how = {.size = sizeof how, .observation_key = key};
     size_t n = 1;
     int status = PSI_ENOMEM;
     *out = NULL;

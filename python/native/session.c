@@ -38,7 +38,8 @@ int flat_session_new(int threads, size_t max_memory, flat_session **out)
     *out = NULL;
     if (!session) return PSI_ENOMEM;
     pthread_mutex_init(&session->lock, NULL);
-    const psi_options options = {.log = on_log,
+    const psi_options options = {.size = sizeof options,
+                                 .log = on_log,
                                  .progress = on_progress,
                                  .user = session,
                                  .threads = threads,

@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 
 #include "base/context.h"
+#include "base/options.h"
 #include "base/progress.h"
 
 // What a kind of agent looks at unless it is told.
@@ -47,9 +48,10 @@ static psi_status make_mind(psi_ctx *ctx, psi_agent *agent)
 psi_status psi_agent_new(psi_ctx *ctx, const psi_task *task, const psi_agent_options *options,
                          psi_agent **out)
 {
+    *out = NULL;
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_agent_defaults")) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     psi_agent *agent = NULL;
-    *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *agent, &agent));
     agent->options = *options;
     TRY(complete_options(ctx, &agent->options));
@@ -72,7 +74,7 @@ done:
 
 void psi_agent_free(psi_ctx *ctx, psi_agent *agent)
 {
-    if (!agent) return;
+    if (!agent || FREED(ctx, agent)) return;
     if (agent->learner) agent->learner->rules->free(ctx, agent->learner);
     agent_encoder_free(ctx, agent->encoder);
     psi_env_free(ctx, agent->env);
@@ -81,12 +83,13 @@ void psi_agent_free(psi_ctx *ctx, psi_agent *agent)
     base_free(ctx, agent->next);
     base_free(ctx, agent->values);
     base_free(ctx, agent->curve);
-    base_free(ctx, agent);
+    base_retire(ctx, agent);
 }
 
 psi_status psi_agent_values(psi_ctx *ctx, psi_agent *agent, const void *observation,
                             int32_t true_latent_state, psi_real *values)
 {
+    if (FREED(ctx, agent)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     for (size_t a = 0; a < agent->encoder->space.n_actions; a++) values[a] = 0;
     if (!agent->learner) return PSI_OK;
@@ -102,17 +105,20 @@ done:
 
 const psi_agent_episode *psi_agent_curve(const psi_agent *agent, size_t *n)
 {
+    if (FREED(NULL, agent)) return NULL;
     *n = agent->n_episodes;
     return agent->curve;
 }
 
 uint64_t psi_agent_updates(const psi_agent *agent)
 {
+    if (FREED(NULL, agent)) return 0;
     return agent->learner ? agent->learner->updates : 0;
 }
 
 const psi_net *psi_agent_network(const psi_agent *agent)
 {
+    if (FREED(NULL, agent)) return NULL;
     switch (agent->options.kind) {
     case PSI_AGENT_DQN:
     case PSI_AGENT_PRETRAINED:

@@ -30,6 +30,7 @@ done:
 
 psi_status psi_agent_save(psi_ctx *ctx, const psi_agent *agent, const char *folder)
 {
+    if (FREED(ctx, agent)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     base_output *output = NULL;
     char *curve = NULL, *state = NULL;
@@ -61,6 +62,7 @@ done:
 
 psi_status psi_agent_load(psi_ctx *ctx, psi_agent *agent, const char *folder)
 {
+    if (FREED(ctx, agent)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     char *curve = NULL, *state = NULL;
     json_t *all = NULL, *options = NULL;

@@ -167,7 +167,8 @@ static psi_status look_through(psi_ctx *ctx, agent_encoder *encoder, const void 
         observations = encoder->rounded;
     }
     if (!encoder->work) {
-        const psi_work_options options = {.max_batch = encoder->most, .predict_only = true};
+        const psi_work_options options = {
+            .size = sizeof options, .max_batch = encoder->most, .predict_only = true};
         TRY(psi_work_new(ctx, encoder->net, &options, &encoder->work));
     }
     TRY(psi_net_predict(ctx, encoder->net, encoder->work, observations, n,

@@ -270,13 +270,19 @@ psi_status agent_network_new(psi_ctx *ctx, const agent_encoder *encoder,
     }
     TRY(psi_net_clone(ctx, self->online, &self->target));
     TRY(psi_adam_new(ctx, self->online, NULL, &self->adam));
-    TRY(psi_work_new(ctx, self->online, &(psi_work_options){.max_batch = options->batch},
-                     &self->training));
+    TRY(psi_work_new(
+        ctx, self->online,
+        &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = options->batch},
+        &self->training));
     TRY(psi_work_new(ctx, self->online,
-                     &(psi_work_options){.max_batch = options->batch, .predict_only = true},
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = options->batch,
+                                         .predict_only = true},
                      &self->judging));
-    TRY(psi_work_new(ctx, self->online, &(psi_work_options){.max_batch = 1, .predict_only = true},
-                     &self->acting));
+    TRY(psi_work_new(
+        ctx, self->online,
+        &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = 1, .predict_only = true},
+        &self->acting));
     TRY(agent_replay_new(ctx, options->buffer, encoder->row_bytes, &self->replay));
     TRY(make_batch(ctx, self));
     *out = &self->learner;

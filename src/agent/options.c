@@ -94,7 +94,7 @@ const psi_option_table *psi_agent_option_table(void)
 
 psi_agent_options psi_agent_defaults(psi_agent_kind kind)
 {
-    psi_agent_options options = {0};
+    psi_agent_options options = {.size = sizeof options};
     psi_options_reset(psi_agent_option_table(), &options);
     options.kind = kind;
     if (kind == PSI_AGENT_PLANNER) options.exploration_episodes = 0; // it is curious by itself

@@ -308,10 +308,12 @@ done:
 
 psi_status psi_agent_play(psi_ctx *ctx, psi_agent *agent, size_t episodes)
 {
+    if (FREED(ctx, agent)) return PSI_EUSAGE;
     return psi_agents_play(ctx, &agent, 1, agent->n_episodes + episodes, NULL, NULL, NULL);
 }
 
 psi_status psi_agent_evaluate(psi_ctx *ctx, psi_agent *agent, size_t episodes, psi_agent_score *out)
 {
+    if (FREED(ctx, agent)) return PSI_EUSAGE;
     return psi_agents_evaluate(ctx, &agent, 1, episodes, out);
 }

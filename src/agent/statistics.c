@@ -6,6 +6,7 @@
 #include "agent/streams.h"
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/random.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@
 
 psi_bootstrap_options psi_bootstrap_defaults(void)
 {
-    return (psi_bootstrap_options){.repetitions = 2000, .confidence = 0.95};
+    return (psi_bootstrap_options){
+        .size = sizeof(psi_bootstrap_options), .repetitions = 2000, .confidence = 0.95};
 }
 
 static int ascending(const void *a, const void *b)
@@ -90,6 +92,8 @@ static psi_status check(psi_ctx *ctx, const psi_scores *scores,
                         const psi_bootstrap_options *options)
 {
     size_t n;
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_bootstrap_defaults"))
+        return PSI_EUSAGE;
     if (scores->tasks == 0 || scores->runs == 0 || scores->runs > UINT32_MAX ||
         !base_mul(scores->tasks, scores->runs, &n)) {
         return FAIL(ctx, PSI_EUSAGE,

@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { RETIRED = 1024 }; // handles of a context that are kept after they were freed
+
 struct psi_ctx {
     psi_options options;
     psi_error_record error;
@@ -31,6 +33,10 @@ struct psi_ctx {
     psi_ctx *root;       // the parent's parent's …, or this one: whose bound on memory counts
     atomic_size_t taken; // bytes, by all below the root
     base_comm comm;
+#if defined(PSI_DEBUG_HANDLES)
+    void *retired[RETIRED]; // the latest, in turns
+    size_t n_retired;
+#endif
 };
 
 // Every block is preceded by this record; the block itself starts on a cache line. A block goes
@@ -40,6 +46,9 @@ typedef struct block_head {
     size_t size; // bytes the caller asked for
     void (*release)(void *user, void *ptr);
     void *user;
+#if defined(PSI_DEBUG_HANDLES)
+    psi_ctx *retired_by; // NULL: it lives
+#endif
 } block_head;
 
 enum { ALIGNMENT = 64 };
@@ -66,6 +75,8 @@ static void *default_resize(void *user, void *ptr, size_t size)
     return realloc(ptr, size);
 }
 
+static void release_retired(psi_ctx *ctx);
+
 static void default_release(void *user, void *ptr)
 {
     (void)user;
@@ -75,7 +86,8 @@ static void default_release(void *user, void *ptr)
 psi_status psi_ctx_new(const psi_options *options, psi_ctx **out)
 {
     *out = NULL;
-    psi_options chosen = options ? *options : (psi_options){0};
+    if (options && options->size != sizeof *options) return PSI_EUSAGE; // nobody to tell more to
+    psi_options chosen = options ? *options : (psi_options){.size = sizeof(psi_options)};
     if (!chosen.allocator.resize || !chosen.allocator.release) {
         chosen.allocator = (psi_allocator){default_resize, default_release, NULL};
     }
@@ -113,6 +125,7 @@ void psi_ctx_free(psi_ctx *ctx)
     if (!ctx) return;
     base_comm_finish(&ctx->comm);
     base_team_free(ctx, ctx->team);
+    release_retired(ctx);
     pthread_mutex_destroy(&ctx->blas_lock);
     pthread_mutex_destroy(&ctx->error_lock);
     ctx->options.allocator.release(ctx->options.allocator.user, ctx);
@@ -120,7 +133,8 @@ void psi_ctx_free(psi_ctx *ctx)
 
 psi_status base_ctx_child(psi_ctx *parent, int threads, psi_ctx **out)
 {
-    const psi_options options = {.allocator = parent->options.allocator, .threads = threads};
+    const psi_options options = {
+        .size = sizeof options, .allocator = parent->options.allocator, .threads = threads};
     const psi_status status = psi_ctx_new(&options, out);
     if (status != PSI_OK) return FAIL(parent, status, "no memory for another context");
     (*out)->parent = parent;
@@ -291,7 +305,8 @@ psi_status base_alloc(psi_ctx *ctx, size_t count, size_t size, void *out)
     const uintptr_t first = (uintptr_t)raw + sizeof(block_head);
     void *block = raw + (base_round_up(first, ALIGNMENT) - (uintptr_t)raw);
     const psi_allocator *from = &ctx->options.allocator;
-    ((block_head *)block)[-1] = (block_head){raw, bytes, from->release, from->user};
+    ((block_head *)block)[-1] =
+        (block_head){.raw = raw, .size = bytes, .release = from->release, .user = from->user};
     ASAN_POISON_MEMORY_REGION(raw, padded);
     ASAN_UNPOISON_MEMORY_REGION(block, bytes);
     store_pointer(out, block);
@@ -336,6 +351,68 @@ void base_free(psi_ctx *ctx, void *ptr)
     ASAN_UNPOISON_MEMORY_REGION(head.raw, padded);
     head.release(head.user, head.raw);
 }
+
+#if defined(PSI_DEBUG_HANDLES)
+static void release_block(void *block)
+{
+    const block_head head = head_of(block);
+    ASAN_UNPOISON_MEMORY_REGION(head.raw, head.size + sizeof(block_head) + ALIGNMENT);
+    head.release(head.user, head.raw);
+}
+
+void base_retire(psi_ctx *ctx, void *handle)
+{
+    const psi_allocator *own = &ctx->options.allocator;
+    const block_head was = head_of(handle);
+    if (was.release != own->release || was.user != own->user) { // which may not live as long
+        base_free(ctx, handle);
+        return;
+    }
+    block_head *head = (block_head *)handle - 1;
+    ASAN_UNPOISON_MEMORY_REGION(head, sizeof *head);
+    head->retired_by = ctx;
+    ASAN_POISON_MEMORY_REGION(head, sizeof *head + was.size);
+    give_back(ctx, was.size + sizeof(block_head) + ALIGNMENT);
+    pthread_mutex_lock(&ctx->error_lock);
+    void **place = &ctx->retired[ctx->n_retired++ % RETIRED];
+    void *oldest = *place;
+    *place = handle;
+    pthread_mutex_unlock(&ctx->error_lock);
+    if (oldest) release_block(oldest);
+}
+
+static void release_retired(psi_ctx *ctx)
+{
+    for (size_t i = 0; i < base_min(ctx->n_retired, RETIRED); i++) release_block(ctx->retired[i]);
+}
+
+static bool was_retired(psi_ctx *ctx, const void *handle)
+{
+    bool found = false;
+    pthread_mutex_lock(&ctx->error_lock);
+    for (size_t i = 0; i < base_min(ctx->n_retired, RETIRED) && !found; i++)
+        found = ctx->retired[i] == handle;
+    pthread_mutex_unlock(&ctx->error_lock);
+    return found;
+}
+
+bool base_freed(psi_ctx *ctx, size_t n, const void *const handles[])
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!handles[i]) continue;
+        psi_ctx *by = ctx ? ctx : head_of((void *)(uintptr_t)handles[i]).retired_by;
+        if (!by || (ctx && !was_retired(ctx, handles[i]))) continue;
+        (void)FAIL(by, PSI_EUSAGE, "a handle is used that was freed before");
+        return true;
+    }
+    return false;
+}
+#else
+static void release_retired(psi_ctx *ctx)
+{
+    (void)ctx;
+}
+#endif
 
 static void log_sentence(psi_ctx *ctx, psi_log_level level, const char *format, va_list arguments)
 {

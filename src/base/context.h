@@ -38,6 +38,22 @@ psi_status base_resize(psi_ctx *ctx, size_t count, size_t size, void *inout);
 psi_status base_copy_text(psi_ctx *ctx, const char *text, char **out);
 void base_free(psi_ctx *ctx, void *ptr); // NULL is fine
 
+// Handles that were freed and are used all the same are found in builds with PSI_DEBUG_HANDLES.
+// base_retire frees a handle; there, its block is kept until the context has freed many more, or
+// ends. FREED(ctx, handle, …) is true, with a sentence, if one of these was freed with this
+// context; FREED(NULL, handle) asks the handle itself, which must come from base_alloc: opaque ones
+// do, psi_run and the like may be the caller's own.
+#if defined(PSI_DEBUG_HANDLES)
+void base_retire(psi_ctx *ctx, void *handle);
+bool base_freed(psi_ctx *ctx, size_t n, const void *const handles[]);
+#define FREED(ctx, ...)                                                                            \
+    base_freed((ctx), sizeof((const void *[]){__VA_ARGS__}) / sizeof(void *),                      \
+               (const void *const[]){__VA_ARGS__})
+#else
+#define base_retire     base_free
+#define FREED(ctx, ...) false
+#endif
+
 void base_note(psi_ctx *ctx, const char *format, ...) PRINTF_LIKE(2, 3);
 void base_warn(psi_ctx *ctx, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -9,6 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool base_options_fit(psi_ctx *ctx, const void *options, size_t size, const char *made_with)
+{
+    size_t has = 0;
+    if (options) memcpy(&has, options, sizeof has);
+    if (has == size) return true;
+    (void)FAIL(ctx, PSI_EUSAGE, "options have %zu bytes, %zu are wanted: make them with %s", has,
+               size, made_with);
+    return false;
+}
+
 // ---- ranges -------------------------------------------------------------------------------------
 
 // "(0,1)", "[1,": what a number may be.

@@ -12,6 +12,11 @@
 #define OPTION_WORD(name, text, ...) "|" text
 #define OPTION_WORDS(table)          (&"" table(OPTION_WORD)[1])
 
+// Every struct of options begins with its size. False, with a sentence that says how options are
+// made, for NULL and for another size: a program that was built with other headers, or a struct
+// that nobody has filled.
+bool base_options_fit(psi_ctx *ctx, const void *options, size_t size, const char *made_with);
+
 enum { BASE_OPTION_PROBLEM = 256 };
 
 // Sets the field from its text (NULL: "on"). False if it makes no sense; problem then holds a

@@ -5,6 +5,7 @@
 #include "base/comm.h"
 #include "base/context.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "learn/representation.h"
@@ -344,6 +345,8 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
                        const psi_cluster_options *options, psi_run **out)
 {
     *out = NULL;
+    if (FREED(ctx, data)) return PSI_EUSAGE;
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_cluster_defaults")) return PSI_EUSAGE;
     return cluster(ctx, data, options, NULL, out);
 }
 
@@ -351,11 +354,14 @@ psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
                             const psi_trajectories *data, const psi_cluster_options *options,
                             psi_run **out)
 {
+    *out = NULL;
+    if (FREED(NULL, folder)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     psi_ctx *ctx = folder->ctx;
     psi_run *run = NULL;
     bool found = false;
-    *out = NULL;
+    if (FREED(ctx, data)) TRY(PSI_EUSAGE);
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_cluster_defaults")) TRY(PSI_EUSAGE);
     if (data_path && !base_is_utf8(data_path)) {
         TRY(FAIL(ctx, PSI_EUSAGE, "the data's path is not UTF-8, and could not be written down"));
     }

@@ -1,6 +1,7 @@
 // Trajectories in memory, episode by episode. Observations gather in pages and are put together at
 // the end, page by page, so that they are never in memory twice.
 #include "base/checked.h"
+#include "base/context.h"
 #include "data/observations.h"
 #include "data/trajectories.h"
 
@@ -45,7 +46,7 @@ done:
 
 void psi_collector_discard(psi_collector *collector)
 {
-    if (!collector) return;
+    if (!collector || FREED(NULL, collector)) return;
     psi_ctx *ctx = collector->ctx;
     for (page *next; collector->first; collector->first = next) {
         next = collector->first->next;
@@ -53,7 +54,7 @@ void psi_collector_discard(psi_collector *collector)
     }
     psi_observations_free(ctx, collector->observations);
     data_set_free(ctx, collector->set);
-    base_free(ctx, collector);
+    base_retire(ctx, collector);
 }
 
 static psi_status take_room(psi_collector *collector, size_t bytes, char **out)
@@ -79,6 +80,7 @@ static psi_status take_room(psi_collector *collector, size_t bytes, char **out)
 
 psi_status psi_collector_add(psi_collector *collector, const psi_episode *episode)
 {
+    if (FREED(NULL, collector)) return PSI_EUSAGE;
     psi_ctx *ctx = collector->ctx;
     data_set *set = collector->set;
     psi_status status = PSI_OK;
@@ -108,10 +110,11 @@ done:
 
 psi_status psi_collector_finish(psi_collector *collector, psi_trajectories **out)
 {
+    *out = NULL;
+    if (FREED(NULL, collector)) return PSI_EUSAGE;
     psi_ctx *ctx = collector->ctx;
     psi_observations *observations = collector->observations;
     psi_status status = PSI_OK;
-    *out = NULL;
     observations->count = collector->set->view.n_observations;
     TRY(base_alloc(ctx, observations->count, observations->row_bytes, &observations->owned));
     observations->data = observations->owned;

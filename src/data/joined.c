@@ -81,6 +81,7 @@ done:
 
 void psi_observations_here(const psi_observations *observations, size_t *begin, size_t *end)
 {
+    if (FREED(NULL, observations)) return;
     while (observations->frames) observations = observations->frames;
     const size_t n = observations->n_pieces;
     *begin = 0;
@@ -125,6 +126,7 @@ psi_status psi_observations_collect(psi_ctx *ctx, const psi_observations *observ
     psi_observations *whole = NULL;
     size_t own[2], (*each)[2] = NULL;
     *out = NULL;
+    if (FREED(ctx, observations)) return PSI_EUSAGE;
     psi_observations_here(observations, &own[0], &own[1]);
     TRY(base_alloc(ctx, (size_t)base_ranks(ctx), sizeof *each, &each));
     TRY(base_gather(ctx, own, sizeof own, each));

@@ -51,7 +51,7 @@ psi_status psi_observations_over(psi_ctx *ctx, psi_dtype dtype, const psi_shape 
 
 void psi_observations_free(psi_ctx *ctx, psi_observations *observations)
 {
-    if (!observations) return;
+    if (!observations || FREED(ctx, observations)) return;
     data_source_free(ctx, observations->source);
     for (size_t i = 0; i < observations->n_parts; i++) {
         psi_observations_free(ctx, observations->parts[i]);
@@ -60,27 +60,32 @@ void psi_observations_free(psi_ctx *ctx, psi_observations *observations)
     base_free(ctx, observations->piece);
     base_free(ctx, observations->owned);
     base_free(ctx, observations->earlier);
-    base_free(ctx, observations);
+    base_retire(ctx, observations);
 }
 
 size_t psi_observations_count(const psi_observations *observations)
 {
+    if (FREED(NULL, observations)) return 0;
     return observations->count;
 }
 psi_dtype psi_observations_dtype(const psi_observations *observations)
 {
+    if (FREED(NULL, observations)) return (psi_dtype)0;
     return observations->dtype;
 }
 const psi_shape *psi_observations_shape(const psi_observations *observations)
 {
+    if (FREED(NULL, observations)) return NULL;
     return &observations->shape;
 }
 size_t psi_observations_row_bytes(const psi_observations *observations)
 {
+    if (FREED(NULL, observations)) return 0;
     return observations->row_bytes;
 }
 const void *psi_observations_data(const psi_observations *observations)
 {
+    if (FREED(NULL, observations)) return NULL;
     return observations->data;
 }
 
@@ -105,6 +110,7 @@ static void copy_rows(void *argument, int thread, int threads)
 psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observations,
                                    const uint64_t *rows, size_t n, void *out)
 {
+    if (FREED(ctx, observations)) return PSI_EUSAGE;
     enum { WORTH_SHARING = 1 << 16 }; // bytes; below that waking a thread costs more than copying
     for (size_t i = 0; i < n; i++) {
         if (rows[i] >= observations->count) {

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/comm.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "data/formats.h"
 #include "data/joined.h"
 #include "data/observations.h"
@@ -157,7 +158,8 @@ static psi_status add_file(parts *all, size_t i)
     const bool whole = all->begin[i] >= all->low && all->begin[i + 1] <= all->high;
     const size_t bound = data_memory_limit(all->options),
                  rest = bound - base_min(bound, all->memory);
-    const psi_read_options how = {.observation_key =
+    const psi_read_options how = {.size = sizeof how,
+                                  .observation_key =
                                       all->options ? all->options->observation_key : NULL,
                                   .memory_limit = whole ? base_max(rest, 1) : 1};
     psi_trajectories *data = NULL;
@@ -384,10 +386,13 @@ done:
 psi_status psi_trajectories_read_all(psi_ctx *ctx, const char *const *paths, size_t n,
                                      const psi_read_options *options, psi_trajectories **out)
 {
+    *out = NULL;
+    if (options &&
+        !base_options_fit(ctx, options, sizeof *options, "{.size = sizeof(psi_read_options)}"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     parts all = {.ctx = ctx, .paths = paths, .n = n, .options = options};
     kind what;
-    *out = NULL;
     if (n == 0) return FAIL(ctx, PSI_EUSAGE, "a data set is at least one file");
     if (n == 1 && base_ranks(ctx) == 1) return psi_trajectories_read(ctx, paths[0], options, out);
     TRY(lay_out(&all));

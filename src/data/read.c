@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "data/formats.h"
 #include "data/hdf5.h"
 
@@ -173,12 +174,15 @@ static psi_status read_npz(psi_ctx *ctx, const char *path, const char *key, size
 psi_status psi_trajectories_read(psi_ctx *ctx, const char *path, const psi_read_options *options,
                                  psi_trajectories **out)
 {
+    *out = NULL;
+    if (options &&
+        !base_options_fit(ctx, options, sizeof *options, "{.size = sizeof(psi_read_options)}"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     char *found = NULL;
     container kind;
     const char *key = options ? options->observation_key : NULL;
     const size_t memory_limit = data_memory_limit(options);
-    *out = NULL;
     TRY(data_find_file(ctx, path, &found));
     if (found) path = found;
     TRY(recognise(ctx, path, &kind));

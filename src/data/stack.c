@@ -50,6 +50,7 @@ psi_status psi_observations_stack(psi_ctx *ctx, const psi_observations *frames, 
     psi_observations *stacked = NULL;
     psi_shape shape;
     *out = NULL;
+    if (FREED(ctx, frames)) return PSI_EUSAGE;
     const size_t rows = n_episodes == 0 ? 0 : (size_t)episode_offsets[n_episodes] + n_episodes;
     if (n == 0 || n > PSI_MAX_FRAMES || rows != frames->count) {
         return FAIL(ctx, PSI_ESHAPE, "%zu frames of %zu observations in episodes of %zu", n,

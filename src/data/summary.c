@@ -2,6 +2,7 @@
 // are, how they end, and everything that looks wrong.
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/context.h"
 #include "data/observations.h"
 #include "data/trajectories.h"
 
@@ -185,6 +186,7 @@ psi_status psi_trajectories_summary(psi_ctx *ctx, const psi_trajectories *data, 
     psi_status status = PSI_OK;
     summary *all;
     *out = NULL;
+    if (FREED(ctx, data)) return PSI_EUSAGE;
     TRY(base_alloc_zero(ctx, 1, sizeof *all, &all));
     all->arena.ctx = ctx;
     all->view.problems = all->problem;
@@ -210,7 +212,7 @@ done:
 void psi_summary_free(psi_ctx *ctx, psi_summary *view)
 {
     summary *all = (summary *)view;
-    if (!all) return;
+    if (!all || FREED(ctx, all)) return;
     base_arena_free(&all->arena);
-    base_free(ctx, all);
+    base_retire(ctx, all);
 }

@@ -36,12 +36,12 @@ void data_set_free(psi_ctx *ctx, data_set *set)
     base_free(ctx, set->rewards);
     base_free(ctx, set->actions);
     base_free(ctx, set->name);
-    base_free(ctx, set);
+    base_retire(ctx, set);
 }
 
 void psi_trajectories_free(psi_ctx *ctx, psi_trajectories *trajectories)
 {
-    data_set_free(ctx, (data_set *)trajectories);
+    if (!FREED(ctx, trajectories)) data_set_free(ctx, (data_set *)trajectories);
 }
 
 static psi_status grow_steps(psi_ctx *ctx, data_set *set, size_t needed)

@@ -1,6 +1,7 @@
 // Everything that can be wrong with trajectories, in one place: readers, collector and writers all
 // come through here.
 #include "base/checked.h"
+#include "base/context.h"
 #include "data/observations.h"
 #include "data/trajectories.h"
 
@@ -58,6 +59,7 @@ psi_status data_check_appetite(psi_ctx *ctx, const psi_trajectories *all, const 
 psi_status psi_trajectories_check(psi_ctx *ctx, const psi_trajectories *trajectories,
                                   const char *name)
 {
+    if (FREED(ctx, trajectories)) return PSI_EUSAGE;
     const psi_trajectories *all = trajectories;
     if (all->n_episodes == 0) return FAIL(ctx, PSI_EDATA, "%s: there are no episodes in it", name);
     if (all->n_actions == 0 || all->n_actions > PSI_MAX_ACTIONS) {

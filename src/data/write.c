@@ -7,7 +7,7 @@
 
 void psi_writer_discard(psi_writer *writer)
 {
-    if (!writer) return;
+    if (!writer || FREED(NULL, writer)) return;
     psi_ctx *ctx = writer->ctx;
     if (writer->state) writer->kind->release(writer);
     base_free(ctx, writer->state);
@@ -16,7 +16,7 @@ void psi_writer_discard(psi_writer *writer)
     base_free(ctx, writer->task_options);
     base_free(ctx, writer->name);
     base_free(ctx, writer->path);
-    base_free(ctx, writer);
+    base_retire(ctx, writer);
 }
 
 psi_status psi_writer_open(psi_ctx *ctx, const char *path, const psi_episode_spec *spec,
@@ -53,6 +53,7 @@ done:
 
 psi_status psi_writer_add(psi_writer *writer, const psi_episode *episode)
 {
+    if (FREED(NULL, writer)) return PSI_EUSAGE;
     if (writer->failed != PSI_OK) {
         return FAIL(writer->ctx, writer->failed, "%s: writing has failed before", writer->path);
     }
@@ -70,6 +71,7 @@ psi_status psi_writer_add(psi_writer *writer, const psi_episode *episode)
 
 psi_status psi_writer_commit(psi_writer *writer)
 {
+    if (FREED(NULL, writer)) return PSI_EUSAGE;
     psi_status status = writer->failed;
     if (status != PSI_OK) {
         status = FAIL(writer->ctx, status, "%s: writing has failed before", writer->path);

@@ -101,42 +101,49 @@ done:
 
 void psi_env_free(psi_ctx *ctx, psi_env *env)
 {
-    if (!env) return;
+    if (!env || FREED(ctx, env)) return;
     env_digits_free(ctx, env->images);
     base_free(ctx, env->latent);
     base_free(ctx, env->code);
     base_free(ctx, env->lanes);
-    base_free(ctx, env);
+    base_retire(ctx, env);
 }
 
 size_t psi_env_count(const psi_env *env)
 {
+    if (FREED(NULL, env)) return 0;
     return env->n;
 }
 const psi_task *psi_env_task(const psi_env *env)
 {
+    if (FREED(NULL, env)) return NULL;
     return &env->task;
 }
 const psi_task_space *psi_env_space(const psi_env *env)
 {
+    if (FREED(NULL, env)) return NULL;
     return &env->space;
 }
 double psi_env_behaviour(const psi_env *env, size_t i, int32_t *right)
 {
+    if (FREED(NULL, env)) return 0.0;
     *right = 0;
     return env->rules->behaviour ? env->rules->behaviour(env, &env->lanes[i], right) : 1.0;
 }
 uint64_t psi_env_ground_state(const psi_env *env, size_t i)
 {
+    if (FREED(NULL, env)) return 0;
     return env->rules->ground_state(env, &env->lanes[i]);
 }
 int32_t psi_env_latent_state(const psi_env *env, size_t i)
 {
+    if (FREED(NULL, env)) return 0;
     return env->rules->latent_state(env, &env->lanes[i]);
 }
 
 void psi_env_begin_one(psi_env *env, size_t i, uint64_t episode, void *observation)
 {
+    if (FREED(NULL, env)) return;
     env_lane *lane = &env->lanes[i];
     lane->dice = base_random_stream(env->seed, ENV_STREAM_DICE, episode);
     lane->paint = base_random_stream(env->seed, ENV_STREAM_PAINT, episode);
@@ -149,6 +156,7 @@ void psi_env_begin_one(psi_env *env, size_t i, uint64_t episode, void *observati
 void psi_env_step_one(psi_env *env, size_t i, int32_t action, void *observation, double *reward,
                       bool *terminated, bool *truncated)
 {
+    if (FREED(NULL, env)) return;
     env_lane *lane = &env->lanes[i];
     *reward = 0.0;
     if (!lane->terminated && !lane->truncated) {
@@ -210,6 +218,7 @@ static void run(psi_ctx *ctx, base_task *share, env_batch *batch)
 
 psi_status psi_env_reset(psi_ctx *ctx, psi_env *env, const uint8_t *which, void *observations)
 {
+    if (FREED(ctx, env)) return PSI_EUSAGE;
     run(ctx, reset_share, &(env_batch){.env = env, .which = which, .observations = observations});
     return base_cancelled(ctx);
 }
@@ -217,6 +226,7 @@ psi_status psi_env_reset(psi_ctx *ctx, psi_env *env, const uint8_t *which, void 
 psi_status psi_env_step(psi_ctx *ctx, psi_env *env, const int32_t *actions, void *observations,
                         double *rewards, uint8_t *terminated, uint8_t *truncated)
 {
+    if (FREED(ctx, env)) return PSI_EUSAGE;
     for (size_t i = 0; i < env->n; i++) {
         if (actions[i] < 0 || (size_t)actions[i] >= env->space.n_actions) {
             return FAIL(ctx, PSI_EUSAGE, "environment %zu: there is no action %d, only 0 to %zu", i,

@@ -214,7 +214,7 @@ done:
 
 void psi_task_model_free(psi_ctx *ctx, psi_task_exact *model)
 {
-    if (!model) return;
+    if (!model || FREED(ctx, model)) return;
     base_free(ctx, model->offsets);
     base_free(ctx, model->next);
     base_free(ctx, model->probability);
@@ -222,5 +222,5 @@ void psi_task_model_free(psi_ctx *ctx, psi_task_exact *model)
     base_free(ctx, model->terminal);
     base_free(ctx, model->latent_states);
     base_free(ctx, model->start);
-    base_free(ctx, model);
+    base_retire(ctx, model);
 }

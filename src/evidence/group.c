@@ -479,7 +479,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
         if (blended) TRY(give_up_blends(&run));
         const bool changed = label_nodes(&run, before);
         if (!changed && pass > 1) break;
-        evidence_learn_concentration(&run.groups);
+        TRY(evidence_learn_concentration(ctx, &run.groups));
         if (blended) TRY(evidence_blend_prepare(ctx, run.blend, &run.groups));
     }
     TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
@@ -502,7 +502,7 @@ done:
 
 void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
 {
-    if (!grouping) return;
+    if (!grouping || FREED(ctx, grouping)) return;
     base_free(ctx, grouping->group);
     base_free(ctx, grouping->margin);
     base_free(ctx, grouping->next);
@@ -512,5 +512,5 @@ void psi_grouping_free(psi_ctx *ctx, psi_grouping *grouping)
     base_free(ctx, grouping->family);
     base_free(ctx, grouping->counts);
     base_free(ctx, grouping->concentration);
-    base_free(ctx, grouping);
+    base_retire(ctx, grouping);
 }

@@ -482,8 +482,9 @@ static double evidence_of_family(const evidence_groups *groups, size_t f, double
     return sum;
 }
 
-void evidence_learn_concentration(evidence_groups *groups)
+psi_status evidence_learn_concentration(psi_ctx *ctx, evidence_groups *groups)
 {
+    psi_status status = PSI_OK;
     static const double GOLDEN = 0.61803398874989485;
     const size_t families = groups->rows->n_families;
     for (size_t f = 0; f < families; f++) {
@@ -494,6 +495,7 @@ void evidence_learn_concentration(evidence_groups *groups)
         double at_p = evidence_of_family(groups, f, exp(p));
         double at_q = evidence_of_family(groups, f, exp(q));
         for (int step = 0; step < 12; step++) { // to .4 % of the range
+            TRY(base_cancelled(ctx));           // a look at all counts each
             if (at_p > at_q) {
                 high = q, q = p, at_q = at_p;
                 p = high - GOLDEN * (high - low);
@@ -506,4 +508,6 @@ void evidence_learn_concentration(evidence_groups *groups)
         }
         groups->concentration[f] = exp(0.5 * (low + high));
     }
+done:
+    return status;
 }

@@ -75,6 +75,6 @@ double evidence_of_group(const evidence_groups *groups, size_t g);
 
 // Sets every family's concentration to where the groups' evidence is largest (empirical Bayes), not
 // below 1/(1 + Σ log(1 + draws)): with so many draws and no surprise, that much is still possible.
-void evidence_learn_concentration(evidence_groups *groups);
+psi_status evidence_learn_concentration(psi_ctx *ctx, evidence_groups *groups);
 
 #endif

@@ -19,7 +19,7 @@ psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *d
             TRY(evidence_groups_add(ctx, &groups, (size_t)group[v], v));
         }
     }
-    evidence_learn_concentration(&groups);
+    TRY(evidence_learn_concentration(ctx, &groups));
     for (size_t v = 0; v < rows.n_nodes; v++) {
         const size_t g = (size_t)group[v];
         nats[v] = -HUGE_VALF;

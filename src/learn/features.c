@@ -96,7 +96,10 @@ psi_status learn_features_new(psi_ctx *ctx, const cluster_problem *problem, prob
     const bool half = precision == PSI_CACHE_HALF ||
                       (precision == PSI_CACHE_AUTO && n > MOST_FULL / (d * sizeof(float)));
     *out = (feature_cache){.n = n, .d = d};
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = BATCH,
+                                         .predict_only = true},
                      &work));
     TRY(base_alloc(ctx, d, sizeof *out->scale, &out->scale));
     TRY(half ? base_alloc(ctx, n, d * sizeof *out->half, &out->half)

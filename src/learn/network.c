@@ -60,7 +60,9 @@ static psi_status head_new(psi_ctx *ctx, const network_state *state, const learn
     fit->n_actions = samples->n_actions;
     fit->n_classes = samples->n_classes;
     TRY(psi_net_new(ctx, &spec, seed, &fit->net));
-    TRY(psi_work_new(ctx, fit->net, &(psi_work_options){.max_batch = max_batch}, &fit->work));
+    TRY(psi_work_new(ctx, fit->net,
+                     &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = max_batch},
+                     &fit->work));
     *out = fit;
     fit = NULL;
 done:
@@ -259,7 +261,10 @@ static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_acti
     }
     fit->n_actions = n_actions;
     fit->n_classes = n_classes;
-    TRY(psi_work_new(ctx, fit->net, &(psi_work_options){.max_batch = PREDICT_ROWS}, &fit->work));
+    TRY(psi_work_new(
+        ctx, fit->net,
+        &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = PREDICT_ROWS},
+        &fit->work));
     *out = fit;
     fit = NULL;
 done:

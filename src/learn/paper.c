@@ -62,14 +62,16 @@ static psi_status fit_network(void *self, psi_ctx *ctx, const learn_samples *sam
     TRY(learn_with_new_head(ctx, state->last ? state->last : state->first, samples->n_actions,
                             samples->n_classes, seed, &fit->net));
     TRY(psi_work_new(ctx, fit->net,
-                     &(psi_work_options){.max_batch = base_max(options->batch, PREDICT_ROWS)},
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = base_max(options->batch, PREDICT_ROWS)},
                      &fit->work));
     const psi_samples all = {.source = {state->inputs, problem_inputs_gather},
                              .n = samples->n,
                              .rows = samples->rows,
                              .actions = samples->actions,
                              .targets = samples->targets};
-    const psi_train_options how = {.batch = base_min(options->batch, samples->n),
+    const psi_train_options how = {.size = sizeof how,
+                                   .batch = base_min(options->batch, samples->n),
                                    .epochs =
                                        state->last ? options->sf_epochs : options->reward_epochs,
                                    .schedule = {PSI_CONSTANT, options->learning_rate, 0, 0.0},
@@ -123,7 +125,10 @@ static psi_status load(void *self, psi_ctx *ctx, const char *path, size_t n_acti
     TRY(check_net(ctx, state, fit->net, n_actions, n_classes));
     fit->n_actions = n_actions;
     fit->n_classes = n_classes;
-    TRY(psi_work_new(ctx, fit->net, &(psi_work_options){.max_batch = PREDICT_ROWS}, &fit->work));
+    TRY(psi_work_new(
+        ctx, fit->net,
+        &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = PREDICT_ROWS},
+        &fit->work));
     TRY(remember(ctx, state, fit->net));
     *out = fit;
     fit = NULL;

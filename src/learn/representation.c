@@ -93,7 +93,10 @@ static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, problem_inp
     size_t right = 0;
     const psi_batch_source source = {inputs, problem_inputs_gather};
     base_progress progress = base_progress_start(ctx, "testing the representation", judged->n);
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = BATCH,
+                                         .predict_only = true},
                      &work));
     TRY(base_alloc(ctx, BLOCK, n_latent * sizeof *logits, &logits));
     for (size_t begin = 0; begin < judged->n; begin += BLOCK) {
@@ -184,7 +187,9 @@ psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
     *out = NULL;
     TRY(choose_rows(ctx, problem, labels, false, &training));
     TRY(learn_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = base_max(BATCH, options->batch)},
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = base_max(BATCH, options->batch)},
                      &work));
     shifted_inputs shifted = {inputs, options->shift, options->seed};
     const psi_samples samples = {.source = {&shifted, gather_shifted},
@@ -195,6 +200,7 @@ psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
     const size_t steps =
         options->steps > 0 ? options->steps : enough_steps(psi_net_spec_of(from)->kind, training.n);
     const psi_train_options how = {
+        .size = sizeof how,
         .batch = base_min(batch, base_max(training.n, 1)),
         .epochs =
             options->epochs > 0 ? options->epochs : 1 + steps * BATCH / base_max(training.n, 1),

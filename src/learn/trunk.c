@@ -59,7 +59,9 @@ static psi_status reader_new(psi_ctx *ctx, size_t inputs, size_t hidden, size_t 
     spec.n_hidden = hidden > 0;
     spec.hidden[0] = hidden;
     TRY(psi_net_new(ctx, &spec, seed, &out->net));
-    TRY(psi_work_new(ctx, out->net, &(psi_work_options){.max_batch = max_batch}, &out->work));
+    TRY(psi_work_new(ctx, out->net,
+                     &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = max_batch},
+                     &out->work));
     TRY(psi_adam_new(ctx, out->net, NULL, &out->adam));
 done:
     return status;
@@ -95,7 +97,9 @@ static psi_status trunk_new(psi_ctx *ctx, const cluster_problem *problem,
     const size_t widest =
         base_max(psi_net_n_outputs(net), actions * base_max(CONTRAST_WIDTH, inputs->n_coarse));
     *out = (trunk_state){.net = net, .d = d};
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = most}, &out->work));
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = most},
+                     &out->work));
     TRY(psi_adam_new(ctx, net, NULL, &out->adam));
     TRY(reader_new(ctx, 2 * d, INVERSE_HIDDEN, 1, actions, most, options->seed + 1, &out->inverse));
     TRY(reader_new(ctx, d, 0, actions, CONTRAST_WIDTH, most, options->seed + 2, &out->query));

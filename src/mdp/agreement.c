@@ -189,6 +189,7 @@ done:
 psi_status psi_partition_agreement(psi_ctx *ctx, const psi_partition *a, const psi_partition *b,
                                    double *share)
 {
+    if (FREED(ctx, a, b)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     uint64_t *row = NULL;
     int32_t *column = NULL;

@@ -10,6 +10,7 @@ psi_status psi_bisimulation(psi_ctx *ctx, const psi_mdp *mdp, double tolerance, 
     psi_quotient_result *found = NULL;
     psi_quotient_options how = psi_quotient_defaults();
     *out = NULL;
+    if (FREED(ctx, mdp)) return PSI_EUSAGE;
     if (!(tolerance >= 0.0)) return FAIL(ctx, PSI_EUSAGE, "a tolerance of %g", tolerance);
     how.tolerance = tolerance > 0.0 ? tolerance : 1e-9;
     TRY(psi_mdp_check(ctx, mdp, true));

@@ -65,7 +65,7 @@ psi_status psi_paths_check(psi_ctx *ctx, const psi_paths *paths)
 
 void psi_counts_free(psi_ctx *ctx, psi_counts *counts)
 {
-    if (!counts) return;
+    if (!counts || FREED(ctx, counts)) return;
     base_free(ctx, counts->reward_scatter);
     base_free(ctx, counts->reward_sum);
     base_free(ctx, counts->rewards);
@@ -73,7 +73,7 @@ void psi_counts_free(psi_ctx *ctx, psi_counts *counts)
     base_free(ctx, counts->count);
     base_free(ctx, counts->next);
     base_free(ctx, counts->offsets);
-    base_free(ctx, counts);
+    base_retire(ctx, counts);
 }
 
 // Rewards of the kept labels: number, sum and scatter around the mean, in Welford's form.
@@ -144,11 +144,12 @@ done:
 psi_status psi_counts_model(psi_ctx *ctx, const psi_counts *counts, double min_visits,
                             psi_mdp **out)
 {
+    *out = NULL;
+    if (FREED(ctx, counts)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     psi_mdp *mdp = NULL;
     const size_t n_rows = counts->n_latent * counts->n_actions;
     const uint64_t nnz = counts->offsets[n_rows];
-    *out = NULL;
     TRY(base_alloc_zero(ctx, 1, sizeof *mdp, &mdp));
     mdp->n_states = counts->n_latent;
     mdp->n_actions = counts->n_actions;

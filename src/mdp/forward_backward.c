@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/threads.h"
 #include "mdp/emissions.h"
@@ -196,6 +197,9 @@ psi_status psi_smooth_pass(psi_ctx *ctx, const psi_paths *paths, const psi_mdp *
                            int32_t *labels, float *posterior, double *marginals,
                            double *log_likelihood)
 {
+    if (FREED(ctx, latent)) return PSI_EUSAGE;
+    if (options && !base_options_fit(ctx, options, sizeof *options, "psi_smooth_defaults"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const psi_smooth_options chosen = options ? *options : psi_smooth_defaults();
     base_team *team = base_ctx_team(ctx);

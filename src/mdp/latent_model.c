@@ -35,7 +35,9 @@ static psi_status invert(psi_ctx *ctx, size_t n, double *f)
     TRY(base_blas_ready(ctx));
     TRY(base_alloc(ctx, n, sizeof *pivots, &pivots));
     const lapack_int size = (lapack_int)n;
+    TRY(base_cancelled(ctx)); // nobody can ask inside of LAPACK
     lapack_int info = LAPACKE_dgetrf(LAPACK_COL_MAJOR, size, size, f, size, pivots);
+    TRY(base_cancelled(ctx));
     if (info == 0) info = LAPACKE_dgetri(LAPACK_COL_MAJOR, size, f, size, pivots);
     if (info == LAPACK_WORK_MEMORY_ERROR)
         TRY(FAIL(ctx, PSI_ENOMEM, "no memory to invert a matrix of %zu rows", n));
@@ -47,11 +49,12 @@ done:
 
 psi_status psi_lsfm_new(psi_ctx *ctx, const psi_mdp *latent, double gamma, psi_lsfm **out)
 {
+    *out = NULL;
+    if (FREED(ctx, latent)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     psi_lsfm *lsfm = NULL;
     const size_t n = latent->n_states;
     size_t size;
-    *out = NULL;
     if (!(gamma >= 0.0 && gamma < 1.0)) {
         return FAIL(ctx, PSI_EUSAGE, "gamma is %g; it has to be at least 0 and below 1", gamma);
     }
@@ -76,15 +79,16 @@ done:
 
 void psi_lsfm_free(psi_ctx *ctx, psi_lsfm *lsfm)
 {
-    if (!lsfm) return;
+    if (!lsfm || FREED(ctx, lsfm)) return;
     base_free(ctx, lsfm->f);
     base_free(ctx, lsfm->mean);
-    base_free(ctx, lsfm);
+    base_retire(ctx, lsfm);
 }
 
 psi_status psi_lsfm_action(psi_ctx *ctx, const psi_lsfm *lsfm, const psi_mdp *latent, size_t action,
                            double *f_a)
 {
+    if (FREED(ctx, lsfm, latent)) return PSI_EUSAGE;
     const size_t n = lsfm->n_latent;
     if (latent->n_states != n || action >= latent->n_actions) {
         return FAIL(ctx, PSI_ESHAPE,
@@ -107,6 +111,7 @@ psi_status psi_lsfm_action(psi_ctx *ctx, const psi_lsfm *lsfm, const psi_mdp *la
 psi_status psi_lsfm_predict(psi_ctx *ctx, const psi_lsfm *lsfm, size_t n, const int32_t *labels,
                             const double *p, double *psi)
 {
+    if (FREED(ctx, lsfm)) return PSI_EUSAGE;
     const size_t n_latent = lsfm->n_latent, most = 1u << 20; // rows per call: BLAS counts in int
     for (size_t i = 0; labels && i < n; i++) {
         if (labels[i] < -1 || (labels[i] >= 0 && (size_t)labels[i] >= n_latent)) {

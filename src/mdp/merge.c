@@ -4,6 +4,7 @@
 #include <psifold/mdp.h>
 
 #include "base/context.h"
+#include "base/options.h"
 #include "mdp/csr.h"
 
 #include <math.h>
@@ -11,7 +12,10 @@
 
 psi_merge_options psi_merge_defaults(void)
 {
-    return (psi_merge_options){.tolerance = 0.1, .slack = 2.0, .reward_tolerance = 1e-6};
+    return (psi_merge_options){.size = sizeof(psi_merge_options),
+                               .tolerance = 0.1,
+                               .slack = 2.0,
+                               .reward_tolerance = 1e-6};
 }
 
 // 1/n + 1/m: the variance of a difference of two means, per unit of variance.
@@ -182,13 +186,16 @@ done:
 psi_status psi_merge(psi_ctx *ctx, const psi_counts *counts, const psi_merge_options *options,
                      psi_partition **out)
 {
+    *out = NULL;
+    if (FREED(ctx, counts)) return PSI_EUSAGE;
+    if (options && !base_options_fit(ctx, options, sizeof *options, "psi_merge_defaults"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const psi_merge_options chosen = options ? *options : psi_merge_defaults();
     const size_t n = counts->n_latent;
     psi_partition *c = NULL;
     visited_state *order = NULL;
     int32_t *terminal = NULL;
-    *out = NULL;
     if (!(chosen.tolerance >= 0.0) || !(chosen.slack >= 0.0) || !(chosen.reward_tolerance >= 0.0)) {
         return FAIL(ctx, PSI_EUSAGE, "tolerances of %g, %g and %g cannot be used", chosen.tolerance,
                     chosen.slack, chosen.reward_tolerance);

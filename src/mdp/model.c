@@ -50,13 +50,13 @@ done:
 
 void psi_mdp_free(psi_ctx *ctx, psi_mdp *mdp)
 {
-    if (!mdp) return;
+    if (!mdp || FREED(ctx, mdp)) return;
     base_free(ctx, mdp->terminal);
     base_free(ctx, mdp->reward);
     base_free(ctx, mdp->probability);
     base_free(ctx, mdp->next);
     base_free(ctx, mdp->offsets);
-    base_free(ctx, mdp);
+    base_retire(ctx, mdp);
 }
 
 static psi_status check_row(psi_ctx *ctx, const psi_mdp *mdp, size_t s, size_t a, bool complete)
@@ -102,6 +102,7 @@ static psi_status check_row(psi_ctx *ctx, const psi_mdp *mdp, size_t s, size_t a
 
 psi_status psi_mdp_check(psi_ctx *ctx, const psi_mdp *mdp, bool complete)
 {
+    if (FREED(ctx, mdp)) return PSI_EUSAGE;
     if (mdp->offsets[0] != 0) return FAIL(ctx, PSI_EDATA, "the first row does not begin at 0");
     for (size_t s = 0; s < mdp->n_states; s++) {
         for (size_t a = 0; a < mdp->n_actions; a++) {

@@ -141,6 +141,7 @@ done:
 
 psi_status psi_model_write(psi_ctx *ctx, const psi_model *model, const char *path)
 {
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     const psi_status status = psi_model_check(ctx, model);
     if (status != PSI_OK) return status;
     if (ends_with(path, ".drn")) return write_file(ctx, model, path, mdp_write_drn);

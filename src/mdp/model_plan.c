@@ -1,6 +1,7 @@
 // Planning with bounds on both sides: discounted rewards, and the probability of reaching a label.
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "mdp/end_components.h"
 
 #include <math.h>
@@ -20,7 +21,8 @@ typedef struct planning {
 
 psi_model_plan_options psi_model_plan_defaults(void)
 {
-    return (psi_model_plan_options){.gamma = 0.95, .precision = 1e-6};
+    return (psi_model_plan_options){
+        .size = sizeof(psi_model_plan_options), .gamma = 0.95, .precision = 1e-6};
 }
 
 // ---- one sweep ----------------------------------------------------------------------------------
@@ -195,10 +197,13 @@ static double scale_of(const planning *p)
 psi_status psi_model_plan_find(psi_ctx *ctx, const psi_model *model,
                                const psi_model_plan_options *options, psi_model_plan **out)
 {
+    *out = NULL;
+    if (FREED(ctx, model)) return PSI_EUSAGE;
+    if (options && !base_options_fit(ctx, options, sizeof *options, "psi_model_plan_defaults"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     planning p = {.model = model, .how = options ? *options : psi_model_plan_defaults()};
     const size_t limit = p.how.max_sweeps ? p.how.max_sweeps : 1000000;
-    *out = NULL;
     if (!(p.how.gamma >= 0.0 && p.how.gamma < 1.0) || !(p.how.precision > 0.0)) {
         return FAIL(ctx, PSI_EUSAGE,
                     "planning needs gamma in [0, 1) and a positive precision; they are %g and %g",
@@ -231,9 +236,9 @@ done:
 
 void psi_model_plan_free(psi_ctx *ctx, psi_model_plan *plan)
 {
-    if (!plan) return;
+    if (!plan || FREED(ctx, plan)) return;
     base_free(ctx, plan->choice);
     base_free(ctx, plan->upper);
     base_free(ctx, plan->lower);
-    base_free(ctx, plan);
+    base_retire(ctx, plan);
 }

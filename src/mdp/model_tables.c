@@ -10,13 +10,14 @@
 
 psi_status psi_model_from_mdp(psi_ctx *ctx, const psi_mdp *mdp, psi_model **out)
 {
+    *out = NULL;
+    if (FREED(ctx, mdp)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const size_t n_rows = mdp->n_states * mdp->n_actions;
     psi_model *model = NULL;
     psi_model_reward *reward;
     uint8_t *terminal;
     size_t n_choices = 0;
-    *out = NULL;
     TRY(psi_mdp_check(ctx, mdp, false));
     for (size_t row = 0; row < n_rows; row++)
         n_choices += mdp->offsets[row] < mdp->offsets[row + 1];
@@ -183,6 +184,7 @@ psi_status psi_mdp_from_model(psi_ctx *ctx, const psi_model *model, const char *
     psi_status status = PSI_OK;
     const psi_model_reward *chosen = NULL;
     *out = NULL;
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     TRY(psi_model_check(ctx, model));
     for (size_t r = 0; r < model->n_rewards && !chosen; r++)
         if (!reward || strcmp(model->rewards[r].name, reward) == 0) chosen = &model->rewards[r];

@@ -38,13 +38,14 @@ done:
 
 void psi_partition_free(psi_ctx *ctx, psi_partition *partition)
 {
-    if (!partition) return;
+    if (!partition || FREED(ctx, partition)) return;
     base_free(ctx, partition->label);
-    base_free(ctx, partition);
+    base_retire(ctx, partition);
 }
 
 psi_status psi_partition_check(psi_ctx *ctx, const psi_partition *partition)
 {
+    if (FREED(ctx, partition)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     uint8_t *inhabited = NULL;
     TRY(base_alloc_zero(ctx, partition->n_blocks, 1, &inhabited));
@@ -87,6 +88,7 @@ static psi_status terminal_block(psi_ctx *ctx, const psi_partition *partition,
 
 psi_status psi_partition_canonical(psi_ctx *ctx, psi_partition *partition, const uint8_t *terminal)
 {
+    if (FREED(ctx, partition)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     int32_t *number = NULL, first = -1, fresh = 0;
     TRY(base_alloc(ctx, partition->n_blocks, sizeof *number, &number));
@@ -119,6 +121,7 @@ static int by_label_and_key(const void *a, const void *b)
 
 psi_status psi_partition_split(psi_ctx *ctx, psi_partition *partition, const int32_t *key)
 {
+    if (FREED(ctx, partition)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     keyed_state *states = NULL;
     int32_t *number = NULL;
@@ -155,6 +158,7 @@ done:
 
 psi_status psi_partition_join(psi_ctx *ctx, psi_partition *partition, const int32_t *target)
 {
+    if (FREED(ctx, partition)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     psi_partition *joined = NULL;
     int32_t *label = NULL;
@@ -182,6 +186,7 @@ static psi_status same_states(psi_ctx *ctx, const psi_partition *a, const psi_pa
 psi_status psi_partition_equal(psi_ctx *ctx, const psi_partition *a, const psi_partition *b,
                                bool *equal)
 {
+    if (FREED(ctx, a, b)) return PSI_EUSAGE;
     *equal = false;
     psi_status status = same_states(ctx, a, b);
     if (status != PSI_OK) return status;
@@ -197,6 +202,7 @@ psi_status psi_partition_equal(psi_ctx *ctx, const psi_partition *a, const psi_p
 psi_status psi_partition_is_subclustering(psi_ctx *ctx, const psi_partition *c,
                                           const psi_partition *c_star, bool *holds)
 {
+    if (FREED(ctx, c, c_star)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     int32_t *home = NULL; // (K*) the block of c in which a block of c* lies
     *holds = false;

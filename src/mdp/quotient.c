@@ -40,13 +40,14 @@ static double largest_difference(const psi_mdp *mdp, const psi_partition *c, con
 psi_status psi_quotient(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c, psi_mdp **out,
                         double *defect)
 {
+    *out = NULL;
+    if (FREED(ctx, mdp, c)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const size_t n_actions = mdp->n_actions, n_blocks = c->n_blocks;
     mdp_csr rows = {0};
     double *size = NULL, *reward = NULL;
     uint8_t *terminal = NULL;
     uint64_t *entry_row = NULL;
-    *out = NULL;
     if (defect) *defect = 0.0;
     TRY(psi_mdp_check(ctx, mdp, true));
     TRY(mdp_check_complete(ctx, c, mdp->n_states));

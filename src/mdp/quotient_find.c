@@ -2,6 +2,7 @@
 // one it stands for.
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "mdp/partition_refinement.h"
 #include "mdp/sparse_model.h"
@@ -12,7 +13,7 @@
 
 psi_quotient_options psi_quotient_defaults(void)
 {
-    return (psi_quotient_options){0};
+    return (psi_quotient_options){.size = sizeof(psi_quotient_options)};
 }
 
 // ---- the model over the blocks ------------------------------------------------------------------
@@ -374,6 +375,10 @@ done:
 psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
                              const psi_quotient_options *options, psi_quotient_result **out)
 {
+    *out = NULL;
+    if (FREED(ctx, model)) return PSI_EUSAGE;
+    if (options && !base_options_fit(ctx, options, sizeof *options, "psi_quotient_defaults"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const psi_quotient_options chosen = options ? *options : psi_quotient_defaults();
     const double started = base_seconds();
@@ -382,7 +387,6 @@ psi_status psi_quotient_find(psi_ctx *ctx, const psi_model *model,
     psi_quotient_result *result = NULL;
     uint32_t *first = NULL;
     folding f = {.model = model, .signing = &signing, .ignore_actions = chosen.ignore_actions};
-    *out = NULL;
     TRY(psi_model_check(ctx, model));
     TRY(partition_states(ctx, model, &chosen, &signing, &stable));
     TRY(base_alloc_zero(ctx, 1, sizeof *result, &result));
@@ -420,8 +424,8 @@ done:
 
 void psi_quotient_free(psi_ctx *ctx, psi_quotient_result *result)
 {
-    if (!result) return;
+    if (!result || FREED(ctx, result)) return;
     psi_model_free(ctx, result->model);
     psi_partition_free(ctx, result->partition);
-    base_free(ctx, result);
+    base_retire(ctx, result);
 }

@@ -3,6 +3,7 @@
 #include <psifold/mdp.h>
 
 #include "base/context.h"
+#include "base/options.h"
 #include "mdp/cover.h"
 #include "mdp/csr.h"
 
@@ -12,7 +13,8 @@
 
 psi_refine_options psi_refine_defaults(void)
 {
-    return (psi_refine_options){.gamma = 0.4, .epsilon_sf = 1e-7, .norm = PSI_L2};
+    return (psi_refine_options){
+        .size = sizeof(psi_refine_options), .gamma = 0.4, .epsilon_sf = 1e-7, .norm = PSI_L2};
 }
 
 static psi_status check_options(psi_ctx *ctx, const psi_mdp *mdp, const psi_refine_options *options)
@@ -172,13 +174,16 @@ static psi_status record(psi_ctx *ctx, psi_refinement *refinement, size_t cluste
 psi_status psi_refine(psi_ctx *ctx, const psi_mdp *mdp, const psi_refine_options *options,
                       psi_refinement **out)
 {
+    *out = NULL;
+    if (FREED(ctx, mdp)) return PSI_EUSAGE;
+    if (options && !base_options_fit(ctx, options, sizeof *options, "psi_refine_defaults"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const psi_refine_options chosen = options ? *options : psi_refine_defaults();
     const size_t limit = chosen.max_refinements ? chosen.max_refinements : mdp->n_states + 2;
     psi_refinement *refinement = NULL;
     psi_partition *next = NULL;
     int32_t *c_0 = NULL;
-    *out = NULL;
     TRY(check_options(ctx, mdp, &chosen));
     TRY(psi_mdp_check(ctx, mdp, true));
     TRY(base_alloc_zero(ctx, 1, sizeof *refinement, &refinement));
@@ -210,8 +215,8 @@ done:
 
 void psi_refinement_free(psi_ctx *ctx, psi_refinement *refinement)
 {
-    if (!refinement) return;
+    if (!refinement || FREED(ctx, refinement)) return;
     psi_partition_free(ctx, refinement->partition);
     base_free(ctx, refinement->clusters);
-    base_free(ctx, refinement);
+    base_retire(ctx, refinement);
 }

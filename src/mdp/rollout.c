@@ -130,6 +130,7 @@ static void belief_clear_dense(belief *b, size_t n_latent)
 psi_status psi_rollout(psi_ctx *ctx, const psi_mdp *latent, const double *start, size_t length,
                        const int32_t *actions, psi_rollout_kind kind, double *rewards)
 {
+    if (FREED(ctx, latent)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     belief b = {0};
     for (size_t k = 0; k < latent->n_states; k++) {
@@ -264,6 +265,7 @@ psi_status psi_sequence_errors(psi_ctx *ctx, const psi_mdp *latent, const psi_pa
                                const double *beliefs, psi_rollout_kind kind, double *errors,
                                psi_sequence_error *summary)
 {
+    if (FREED(ctx, latent)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     base_team *team = base_ctx_team(ctx);
     const size_t threads = (size_t)base_team_size(team), n = paths->n_episodes;

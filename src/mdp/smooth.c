@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "mdp/emissions.h"
 
 #include <math.h>
@@ -11,7 +12,8 @@
 
 psi_smooth_options psi_smooth_defaults(void)
 {
-    return (psi_smooth_options){.noise = 0.1,
+    return (psi_smooth_options){.size = sizeof(psi_smooth_options),
+                                .noise = 0.1,
                                 .floor = 1e-3,
                                 .keep = 0.9,
                                 .passes = 2,
@@ -22,6 +24,7 @@ psi_smooth_options psi_smooth_defaults(void)
 psi_status psi_reward_likelihood(psi_ctx *ctx, const psi_paths *paths,
                                  const psi_smooth_options *options, double *likelihood)
 {
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_smooth_defaults")) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const size_t n = paths->n_latent, classes = options->n_reward_classes;
     double *seen = NULL; // (A, K)
@@ -151,6 +154,8 @@ static void summarise(const psi_paths *paths, const int32_t *labels, psi_smooth_
 psi_status psi_smooth(psi_ctx *ctx, const psi_paths *paths, const psi_smooth_options *options,
                       int32_t *labels, float *posterior, psi_smooth_summary *summary)
 {
+    if (options && !base_options_fit(ctx, options, sizeof *options, "psi_smooth_defaults"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const psi_smooth_options chosen = options ? *options : psi_smooth_defaults();
     psi_smooth_summary result = {0};

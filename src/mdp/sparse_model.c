@@ -50,7 +50,7 @@ done:
 
 void psi_model_free(psi_ctx *ctx, psi_model *model)
 {
-    if (!model) return;
+    if (!model || FREED(ctx, model)) return;
     for (size_t i = 0; i < model->n_labels; i++) {
         base_free(ctx, model->labels[i].name);
         base_free(ctx, model->labels[i].holds);
@@ -71,7 +71,7 @@ void psi_model_free(psi_ctx *ctx, psi_model *model)
     base_free(ctx, model->next);
     base_free(ctx, model->offsets);
     base_free(ctx, model->choices);
-    base_free(ctx, model);
+    base_retire(ctx, model);
 }
 
 // Room for one more than n, which doubles: full at powers of two.
@@ -116,12 +116,15 @@ done:
 
 psi_status psi_model_add_label(psi_ctx *ctx, psi_model *model, const char *name, uint8_t **holds)
 {
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     return mdp_model_add_label(ctx, model, name, strlen(name), holds);
 }
 
 psi_status psi_model_add_reward(psi_ctx *ctx, psi_model *model, const char *name, bool state,
                                 bool choice, psi_model_reward **out)
 {
+    *out = NULL;
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     return mdp_model_add_reward(ctx, model, name, strlen(name), state, choice, out);
 }
 
@@ -216,6 +219,7 @@ static psi_status check_rewards(psi_ctx *ctx, const psi_model *model)
 
 psi_status psi_model_check(psi_ctx *ctx, const psi_model *model)
 {
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     base_team *team = base_ctx_team(ctx);
     checking check = {.model = model};

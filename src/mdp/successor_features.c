@@ -46,6 +46,7 @@ done:
 psi_status psi_successor_features(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c,
                                   double gamma, double *psi)
 {
+    if (FREED(ctx, mdp, c)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const size_t n = mdp->n_states, n_actions = mdp->n_actions, n_blocks = c->n_blocks;
     double *occupancy = NULL; // (S, K) by columns
@@ -76,6 +77,7 @@ done:
 psi_status psi_reward_predictive_error(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c,
                                        double gamma, double *reward_error, double *sf_error)
 {
+    if (FREED(ctx, mdp, c)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const size_t n_actions = mdp->n_actions, n_blocks = c->n_blocks;
     psi_mdp *latent = NULL;

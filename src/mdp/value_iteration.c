@@ -2,12 +2,16 @@
 #include <psifold/mdp.h>
 
 #include "base/context.h"
+#include "base/options.h"
 
 #include <math.h>
 
 psi_plan_options psi_plan_defaults(void)
 {
-    return (psi_plan_options){.gamma = 0.95, .tolerance = 1e-10, .unseen = PSI_UNSEEN_EXCLUDED};
+    return (psi_plan_options){.size = sizeof(psi_plan_options),
+                              .gamma = 0.95,
+                              .tolerance = 1e-10,
+                              .unseen = PSI_UNSEEN_EXCLUDED};
 }
 
 // Q(s,a) = w_a(s) + γ Σ M_a(s,s') V(s')
@@ -58,11 +62,14 @@ static void read_policy(const psi_mdp *mdp, const psi_plan_options *options, psi
 psi_status psi_value_iteration(psi_ctx *ctx, const psi_mdp *mdp, const psi_plan_options *options,
                                psi_plan **out)
 {
+    *out = NULL;
+    if (FREED(ctx, mdp)) return PSI_EUSAGE;
+    if (options && !base_options_fit(ctx, options, sizeof *options, "psi_plan_defaults"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const psi_plan_options chosen = options ? *options : psi_plan_defaults();
     const size_t limit = chosen.max_sweeps ? chosen.max_sweeps : 100000;
     psi_plan *plan = NULL;
-    *out = NULL;
     if (!(chosen.gamma >= 0.0 && chosen.gamma <= 1.0) || !(chosen.tolerance > 0.0) ||
         !isfinite(chosen.optimistic_value)) {
         return FAIL(ctx, PSI_EUSAGE,
@@ -92,9 +99,9 @@ done:
 
 void psi_plan_free(psi_ctx *ctx, psi_plan *plan)
 {
-    if (!plan) return;
+    if (!plan || FREED(ctx, plan)) return;
     base_free(ctx, plan->policy);
     base_free(ctx, plan->q);
     base_free(ctx, plan->value);
-    base_free(ctx, plan);
+    base_retire(ctx, plan);
 }

@@ -3,6 +3,7 @@
 #include "nn/pass.h"
 
 #include "base/context.h"
+#include "base/options.h"
 
 #include <math.h>
 
@@ -10,9 +11,13 @@ psi_status psi_adam_new(psi_ctx *ctx, const psi_net *net, const psi_adam_options
                         psi_adam **out)
 {
     *out = NULL;
+    if (FREED(ctx, net)) return PSI_EUSAGE;
+    if (options &&
+        !base_options_fit(ctx, options, sizeof *options, "{.size = sizeof(psi_adam_options)}"))
+        return PSI_EUSAGE;
     psi_adam *adam = NULL;
     psi_status status = PSI_OK;
-    psi_adam_options chosen = {0.9, 0.999, 1e-8};
+    psi_adam_options chosen = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
     if (options && (options->beta1 != 0 || options->beta2 != 0 || options->epsilon != 0)) {
         chosen = *options;
     }
@@ -37,10 +42,10 @@ done:
 
 void psi_adam_free(psi_ctx *ctx, psi_adam *adam)
 {
-    if (!adam) return;
+    if (!adam || FREED(ctx, adam)) return;
     base_free(ctx, adam->m);
     base_free(ctx, adam->v);
-    base_free(ctx, adam);
+    base_retire(ctx, adam);
 }
 
 void nn_adam_update(const psi_adam *adam, psi_net *net, const psi_work *work, double learning_rate,

@@ -76,6 +76,7 @@ psi_status nn_loss_check(psi_ctx *ctx, const nn_architecture *arch, const psi_la
 psi_status psi_net_loss(psi_ctx *ctx, const psi_net *net, const psi_work *work,
                         const psi_labels *labels, psi_real *d_outputs, double *loss)
 {
+    if (FREED(ctx, net, work)) return PSI_EUSAGE;
     const size_t n = work->forward_rows;
     psi_status status = PSI_OK;
     if (work->forward_net != net) {

@@ -110,6 +110,7 @@ done:
 
 psi_status psi_net_save(psi_ctx *ctx, const psi_net *net, const char *path)
 {
+    if (FREED(ctx, net)) return PSI_EUSAGE;
     base_arena arena = {.ctx = ctx};
     nn_named_tensor *tensors;
     nn_file_note notes[NOTES];
@@ -182,7 +183,7 @@ static psi_status parse_spec(psi_ctx *ctx, base_arena *arena, const nn_safetenso
     const char *kind, *dtype;
     size_t heads[2], n_heads, values = 1;
     psi_status status = PSI_OK;
-    *spec = (psi_net_spec){0};
+    *spec = (psi_net_spec){.size = sizeof(psi_net_spec)};
     TRY(note_of(ctx, file, path, "psifold.net", &kind));
     TRY(psi_net_kind_from_name(ctx, kind, &spec->kind));
     TRY(note_of(ctx, file, path, "psifold.dtype", &dtype));
@@ -255,6 +256,7 @@ static void list_moments(const psi_adam *adam, const uint64_t *steps,
 
 psi_status psi_adam_save(psi_ctx *ctx, const psi_adam *adam, const char *path)
 {
+    if (FREED(ctx, adam)) return PSI_EUSAGE;
     nn_named_tensor tensors[ADAM_TENSORS];
     const nn_file_note note = {"psifold", "adam"};
     list_moments(adam, &adam->steps, tensors);
@@ -263,6 +265,7 @@ psi_status psi_adam_save(psi_ctx *ctx, const psi_adam *adam, const char *path)
 
 psi_status psi_adam_load(psi_ctx *ctx, psi_adam *adam, const char *path)
 {
+    if (FREED(ctx, adam)) return PSI_EUSAGE;
     nn_safetensors *file = NULL;
     real *m = NULL, *v = NULL;
     uint64_t steps;
@@ -400,6 +403,7 @@ done:
 
 psi_status psi_net_save_onnx(psi_ctx *ctx, const psi_net *net, const char *path)
 {
+    if (FREED(ctx, net)) return PSI_EUSAGE;
     base_arena arena = {.ctx = ctx};
     nn_named_tensor *tensors;
     graph g = {ctx, &arena, net, NULL};

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/random.h"
 #include "base/threads.h"
 
@@ -42,7 +43,8 @@ psi_status psi_net_kind_from_name(psi_ctx *ctx, const char *name, psi_net_kind *
 psi_net_spec psi_net_defaults(psi_net_kind kind, const psi_shape *input, psi_dtype dtype,
                               size_t n_actions, size_t n_classes)
 {
-    psi_net_spec spec = {.kind = kind,
+    psi_net_spec spec = {.size = sizeof spec,
+                         .kind = kind,
                          .input = *input,
                          .input_dtype = dtype,
                          .n_actions = n_actions,
@@ -162,6 +164,7 @@ static void fill_rows(void *argument, int thread, int threads)
 psi_status psi_net_new(psi_ctx *ctx, const psi_net_spec *spec, uint64_t seed, psi_net **out)
 {
     *out = NULL;
+    if (!base_options_fit(ctx, spec, sizeof *spec, "psi_net_defaults")) return PSI_EUSAGE;
     psi_net *net = NULL;
     real *values = NULL;
     psi_status status = PSI_OK;
@@ -185,6 +188,8 @@ done:
 
 psi_status psi_net_clone(psi_ctx *ctx, const psi_net *net, psi_net **out)
 {
+    *out = NULL;
+    if (FREED(ctx, net)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     TRY(nn_net_empty(ctx, &net->spec, out));
     memcpy((*out)->dead, net->dead, net->arch.n_dead * sizeof(real));
@@ -196,29 +201,33 @@ done:
 
 void psi_net_free(psi_ctx *ctx, psi_net *net)
 {
-    if (!net) return;
+    if (!net || FREED(ctx, net)) return;
     base_free(ctx, net->normalisation);
     base_free(ctx, net->parameters);
     base_free(ctx, net->running);
     base_free(ctx, net->dead);
-    base_free(ctx, net);
+    base_retire(ctx, net);
 }
 
 const psi_net_spec *psi_net_spec_of(const psi_net *net)
 {
+    if (FREED(NULL, net)) return NULL;
     return &net->spec;
 }
 size_t psi_net_n_features(const psi_net *net)
 {
+    if (FREED(NULL, net)) return 0;
     return net->arch.n_features;
 }
 size_t psi_net_n_outputs(const psi_net *net)
 {
+    if (FREED(NULL, net)) return 0;
     return net->arch.n_actions * net->arch.n_classes;
 }
 
 size_t psi_net_n_parameters(const psi_net *net)
 {
+    if (FREED(NULL, net)) return 0;
     size_t n = 0;
     for (size_t i = 0; i < net->n_tensors; i++) {
         if (net->tensor[i].kind <= NN_NORM_BIAS) n += nn_tensor_size(net, i);
@@ -230,6 +239,7 @@ size_t psi_net_n_parameters(const psi_net *net)
 // use for the last.
 double psi_net_flops(const psi_net *net)
 {
+    if (FREED(NULL, net)) return 0.0;
     double flops = 0;
     for (size_t l = 0; l < net->arch.n_layers; l++) {
         const nn_layer *layer = &net->arch.layer[l];
@@ -240,6 +250,7 @@ double psi_net_flops(const psi_net *net)
 
 size_t psi_net_tensor_count(const psi_net *net)
 {
+    if (FREED(NULL, net)) return 0;
     return net->n_tensors;
 }
 
@@ -262,6 +273,7 @@ static psi_status check_index(psi_ctx *ctx, const psi_net *net, size_t index)
 
 psi_status psi_net_tensor_info(psi_ctx *ctx, const psi_net *net, size_t index, psi_tensor_info *out)
 {
+    if (FREED(ctx, net)) return PSI_EUSAGE;
     static const char *const suffix[] = {
         "weight", "bias", "weight", "bias", "running_mean", "running_var", "num_batches_tracked"};
     psi_status status = PSI_OK;
@@ -316,6 +328,7 @@ void nn_tensor_export(const psi_net *net, size_t index, const real *parameters, 
 
 psi_status psi_net_tensor_get(psi_ctx *ctx, const psi_net *net, size_t index, psi_real *out)
 {
+    if (FREED(ctx, net)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     TRY(check_index(ctx, net, index));
     nn_tensor_export(net, index, net->parameters, net->dead, out);
@@ -325,6 +338,7 @@ done:
 
 psi_status psi_net_tensor_set(psi_ctx *ctx, psi_net *net, size_t index, const psi_real *values)
 {
+    if (FREED(ctx, net)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     TRY(check_index(ctx, net, index));
     const nn_tensor *tensor = &net->tensor[index];
@@ -351,6 +365,7 @@ static void blend(real *target, const real *source, size_t n, double tau)
 
 psi_status psi_net_blend(psi_ctx *ctx, psi_net *target, const psi_net *source, double tau)
 {
+    if (FREED(ctx, target, source)) return PSI_EUSAGE;
     if (!nn_architecture_same(&target->arch, &source->arch)) {
         return FAIL(ctx, PSI_ESHAPE, "only networks of one architecture can be blended");
     }
@@ -371,7 +386,10 @@ psi_status psi_net_blend(psi_ctx *ctx, psi_net *target, const psi_net *source, d
 psi_status psi_net_head(psi_ctx *ctx, const psi_net *net, size_t n_actions, size_t n_classes,
                         uint64_t seed, psi_net **out)
 {
-    const psi_net_spec spec = {.kind = PSI_NET_MLP,
+    *out = NULL;
+    if (FREED(ctx, net)) return PSI_EUSAGE;
+    const psi_net_spec spec = {.size = sizeof spec,
+                               .kind = PSI_NET_MLP,
                                .input = {1, {net->arch.n_features}},
                                .input_dtype = PSI_FLOAT32,
                                .n_actions = n_actions,
@@ -391,6 +409,7 @@ done:
 
 psi_status psi_net_set_head(psi_ctx *ctx, psi_net *net, const psi_net *head)
 {
+    if (FREED(ctx, net, head)) return PSI_EUSAGE;
     const nn_layer *to = &net->arch.layer[net->arch.head];
     if (head->arch.n_layers != 1 || head->arch.in_channels != net->arch.n_features ||
         head->arch.n_actions != net->arch.n_actions ||

@@ -34,6 +34,7 @@ static void fold_if_needed(const nn_pass *pass)
 psi_status psi_net_predict(psi_ctx *ctx, const psi_net *net, psi_work *work, const void *inputs,
                            size_t n, psi_real *features, psi_real *outputs)
 {
+    if (FREED(ctx, net, work)) return PSI_EUSAGE;
     const nn_architecture *arch = &net->arch;
     const size_t bytes = psi_shape_size(&arch->input) * psi_dtype_size(arch->input_dtype);
     const size_t n_outputs = arch->n_actions * arch->n_classes;
@@ -68,6 +69,7 @@ psi_status psi_net_predict_all(psi_ctx *ctx, const psi_net *net, psi_work *work,
                                const psi_batch_source *source, const uint64_t *rows, size_t n,
                                const char *phase, psi_real *features, psi_real *outputs)
 {
+    if (FREED(ctx, net, work)) return PSI_EUSAGE;
     const nn_architecture *arch = &net->arch;
     const size_t bytes = psi_shape_size(&arch->input) * psi_dtype_size(arch->input_dtype);
     const size_t n_outputs = arch->n_actions * arch->n_classes, batch = work->max_batch;

@@ -52,6 +52,7 @@ static void forward_task(void *argument, int thread, int threads)
 psi_status psi_net_forward(psi_ctx *ctx, psi_net *net, psi_work *work, const void *inputs, size_t n,
                            psi_norm_mode mode)
 {
+    if (FREED(ctx, net, work)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     TRY(check_batch(ctx, work, net, n));
     nn_pass pass = training_pass(ctx, net, work, inputs, n, mode);
@@ -83,6 +84,7 @@ psi_status psi_net_backward(psi_ctx *ctx, const psi_net *net, psi_work *work,
                             const psi_real *d_outputs, const psi_real *d_features,
                             psi_real *d_inputs)
 {
+    if (FREED(ctx, net, work)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     TRY(check_batch(ctx, work, net, base_max(work->forward_rows, 1)));
     if (work->forward_net != net) {
@@ -106,6 +108,7 @@ done:
 psi_status psi_work_gradient(psi_ctx *ctx, const psi_net *net, const psi_work *work, size_t tensor,
                              psi_real *out)
 {
+    if (FREED(ctx, net, work)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     real *part = NULL;
     TRY(nn_work_check(ctx, work, net));
@@ -147,6 +150,7 @@ static psi_status check_adam(psi_ctx *ctx, const psi_adam *adam, const psi_net *
 psi_status psi_adam_step(psi_ctx *ctx, psi_adam *adam, psi_net *net, psi_work *work,
                          double learning_rate)
 {
+    if (FREED(ctx, adam, net, work)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     TRY(check_batch(ctx, work, net, base_max(work->forward_rows, 1)));
     TRY(check_adam(ctx, adam, net));
@@ -186,6 +190,7 @@ psi_status psi_net_train_step(psi_ctx *ctx, psi_net *net, psi_work *work, psi_ad
                               const void *inputs, const psi_labels *labels, size_t n,
                               double learning_rate, double *loss)
 {
+    if (FREED(ctx, net, work, adam)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     TRY(check_batch(ctx, work, net, n));
     TRY(check_adam(ctx, adam, net));

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/vector.h"
@@ -93,6 +94,9 @@ psi_status psi_training_new(psi_ctx *ctx, psi_net *net, psi_work *work, const ps
                             const psi_train_options *options, psi_training **out)
 {
     *out = NULL;
+    if (FREED(ctx, net, work)) return PSI_EUSAGE;
+    if (!base_options_fit(ctx, options, sizeof *options, "{.size = sizeof(psi_train_options)}"))
+        return PSI_EUSAGE;
     psi_training *training = NULL;
     psi_status status = PSI_OK;
     TRY(nn_work_check(ctx, work, net));
@@ -134,7 +138,7 @@ done:
 
 void psi_training_free(psi_ctx *ctx, psi_training *training)
 {
-    if (!training) return;
+    if (!training || FREED(ctx, training)) return;
     psi_adam_free(ctx, training->adam);
     base_free(ctx, training->room.inputs);
     base_free(ctx, training->room.rows);
@@ -144,17 +148,19 @@ void psi_training_free(psi_ctx *ctx, psi_training *training)
     base_free(ctx, training->room.outputs);
     base_free(ctx, training->split);
     base_free(ctx, training->order);
-    base_free(ctx, training);
+    base_retire(ctx, training);
 }
 
 bool psi_training_finished(const psi_training *training)
 {
+    if (FREED(NULL, training)) return false;
     return training->at.stopped || training->at.steps >= training->n_steps;
 }
 
 // Every batch is full but an epoch's last; a sample that would be alone in it is left out.
 uint64_t psi_training_seen(const psi_training *training)
 {
+    if (FREED(NULL, training)) return 0;
     const uint64_t per_epoch = training->steps_per_epoch, steps = training->at.steps;
     const uint64_t batch = training->options.batch;
     return steps / per_epoch * base_min(per_epoch * batch, training->n_train) +
@@ -281,6 +287,7 @@ done:
 
 psi_status psi_training_run(psi_ctx *ctx, psi_training *training, uint64_t n_steps)
 {
+    if (FREED(ctx, training)) return PSI_EUSAGE;
     const uint64_t end = n_steps == 0 || training->n_steps - training->at.steps < n_steps
                              ? training->n_steps
                              : training->at.steps + n_steps;
@@ -326,6 +333,7 @@ static const nn_tensor_dtype real_dtype = sizeof(real) == sizeof(float) ? NN_F32
 
 psi_status psi_training_save(psi_ctx *ctx, const psi_training *training, const char *path)
 {
+    if (FREED(ctx, training)) return PSI_EUSAGE;
     const progress_state *at = &training->at;
     const uint64_t counters[COUNTERS] = {at->epoch,
                                          at->position,
@@ -350,6 +358,7 @@ psi_status psi_training_save(psi_ctx *ctx, const psi_training *training, const c
 
 psi_status psi_training_load(psi_ctx *ctx, psi_training *training, const char *path)
 {
+    if (FREED(ctx, training)) return PSI_EUSAGE;
     nn_safetensors *file = NULL;
     real *fresh[SLABS] = {NULL};
     slab slabs[SLABS];
@@ -396,6 +405,7 @@ done:
 psi_status psi_net_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_samples *samples,
                          const psi_train_options *options)
 {
+    if (FREED(ctx, net, work)) return PSI_EUSAGE;
     psi_training *training = NULL;
     psi_status status = PSI_OK;
     TRY(psi_training_new(ctx, net, work, samples, options, &training));

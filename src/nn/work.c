@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/threads.h"
 
 #include <string.h>
@@ -184,6 +185,9 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
                         psi_work **out)
 {
     *out = NULL;
+    if (FREED(ctx, net)) return PSI_EUSAGE;
+    if (!base_options_fit(ctx, options, sizeof *options, "{.size = sizeof(psi_work_options)}"))
+        return PSI_EUSAGE;
     psi_work *work = NULL;
     psi_status status = PSI_OK;
     const nn_architecture *arch = &net->arch;
@@ -229,7 +233,7 @@ done:
 
 void psi_work_free(psi_ctx *ctx, psi_work *work)
 {
-    if (!work) return;
+    if (!work || FREED(ctx, work)) return;
     for (size_t l = 0; l < work->arch.n_layers; l++) nn_plan_free(ctx, &work->plan[l]);
     for (int t = 0; work->thread && t < work->threads; t++) base_free(ctx, work->thread[t].memory);
     base_free(ctx, work->thread);
@@ -240,23 +244,27 @@ void psi_work_free(psi_ctx *ctx, psi_work *work)
     base_free(ctx, work->zeros);
     base_free(ctx, work->ones);
     base_free(ctx, work->folded);
-    base_free(ctx, work);
+    base_retire(ctx, work);
 }
 
 const char *psi_work_kernels(const psi_work *work)
 {
+    if (FREED(NULL, work)) return NULL;
     return work->kernels->name;
 }
 size_t psi_work_bytes(const psi_work *work)
 {
+    if (FREED(NULL, work)) return 0;
     return work->bytes;
 }
 const psi_real *psi_work_features(const psi_work *work)
 {
+    if (FREED(NULL, work)) return NULL;
     return work->features;
 }
 const psi_real *psi_work_outputs(const psi_work *work)
 {
+    if (FREED(NULL, work)) return NULL;
     return work->outputs;
 }
 

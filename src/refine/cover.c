@@ -3,6 +3,7 @@
 #include "base/blas.h"
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/threads.h"
@@ -402,10 +403,12 @@ done:
 psi_status psi_cover(psi_ctx *ctx, const psi_cover_points *points, const psi_cover_options *options,
                      psi_cover_result *out)
 {
+    *out = (psi_cover_result){0};
+    if (!base_options_fit(ctx, options, sizeof *options, "{.size = sizeof(psi_cover_options)}"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     covering cover = {.ctx = ctx, .points = points, .options = options};
     size_t *sizes = NULL;
-    *out = (psi_cover_result){0};
     const size_t threads = (size_t)base_team_size(base_ctx_team(ctx));
     cover.dim = points->groups * points->width;
     const size_t sample = base_min(base_max(points->n, 1), SAMPLE);

@@ -112,7 +112,8 @@ static psi_status construct(refining *run, const psi_cover_points *points, doubl
                             int32_t *of_state, size_t *n_latent)
 {
     const refine_options *options = run->options;
-    const psi_cover_options how = {.epsilon = epsilon,
+    const psi_cover_options how = {.size = sizeof how,
+                                   .epsilon = epsilon,
                                    .norm = options->norm,
                                    .filter = options->filter,
                                    .max_clusters = options->max_latent_states,

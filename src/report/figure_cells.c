@@ -2,6 +2,7 @@
 #include "report/plot.h"
 
 #include "base/checked.h"
+#include "base/options.h"
 
 #include <math.h>
 
@@ -68,9 +69,12 @@ static void put_names(report_plot *plot, const char *axis, size_t n, const char 
 psi_status psi_figure_matrix(psi_ctx *ctx, const psi_figure *at, size_t rows, size_t columns,
                              const double *values, const psi_figure_matrix_options *options)
 {
+    if (options && !base_options_fit(ctx, options, sizeof *options,
+                                     "{.size = sizeof(psi_figure_matrix_options)}"))
+        return PSI_EUSAGE;
     psi_status status = PSI_OK;
     report_plot plot;
-    const psi_figure_matrix_options plain = {0};
+    const psi_figure_matrix_options plain = {.size = sizeof plain};
     const psi_figure_matrix_options *how = options ? options : &plain;
     const size_t cell = base_max(5, base_min(46, 560 / base_max(1, base_max(rows, columns))));
     double largest = 0.0;

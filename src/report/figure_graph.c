@@ -2,6 +2,7 @@
 #include "report/plot.h"
 
 #include "base/checked.h"
+#include "base/context.h"
 #include "base/file.h"
 
 #include <math.h>
@@ -90,6 +91,7 @@ done:
 
 psi_status psi_figure_graph(psi_ctx *ctx, const psi_figure *at, const psi_mdp *model)
 {
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     static const look looks[] = {{"", "png", "#1b1f24", "#ffffff", "#57606a"},
                                  {"", "svg", "#1b1f24", "#ffffff", "#57606a"},
                                  {"-dark", "svg", "#e6e9ec", "#14171a", "#a4adb6"}};

@@ -94,7 +94,7 @@ static psi_status draw_features(report_page *page)
     const psi_run *run = page->run;
     const psi_figure at = {page->figures, "successor-features", "latent state to come",
                            "latent state"};
-    const psi_figure_matrix_options how = {.show_values = run->n_latent <= 10};
+    const psi_figure_matrix_options how = {.size = sizeof how, .show_values = run->n_latent <= 10};
     psi_lsfm *lsfm = NULL;
     if (!run->model || run->n_latent > MATRIX_STATES) return PSI_OK;
     TRY(psi_lsfm_new(page->ctx, run->model, run->gamma, &lsfm));

@@ -2,6 +2,8 @@
 #include "report/page.h"
 
 #include "base/checked.h"
+#include "base/context.h"
+#include "base/options.h"
 #include "report/exact.h"
 #include "report/extremes.h"
 #include "report/figures.h"
@@ -17,7 +19,8 @@
 
 psi_report_options psi_report_defaults(void)
 {
-    return (psi_report_options){.gamma = psi_plan_defaults().gamma};
+    return (psi_report_options){.size = sizeof(psi_report_options),
+                                .gamma = psi_plan_defaults().gamma};
 }
 
 // ---- computing ----------------------------------------------------------------------------------
@@ -327,6 +330,8 @@ psi_status psi_report_write(psi_ctx *ctx, const psi_run *run, const psi_trajecto
                             const char *path, const psi_report_options *options,
                             psi_report_result *result)
 {
+    if (FREED(ctx, run, data)) return PSI_EUSAGE;
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_report_defaults")) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     report_page page = {.ctx = ctx,
                         .html = {.ctx = ctx},
@@ -350,6 +355,8 @@ psi_status psi_report_model(psi_ctx *ctx, const psi_model *model, const char *na
                             const char *path, const psi_report_options *options,
                             psi_report_result *result)
 {
+    if (FREED(ctx, model)) return PSI_EUSAGE;
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_report_defaults")) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     report_page page = {.ctx = ctx, .html = {.ctx = ctx}, .options = options};
     report_exact exact = {0};

@@ -32,6 +32,8 @@ static psi_status is_own(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
 psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
                            psi_observations **out)
 {
+    *out = NULL;
+    if (FREED(ctx, run, data)) return PSI_EUSAGE;
     return psi_observations_stack(ctx, data->observations, run->options.stack, data->n_episodes,
                                   data->episode_offsets, out);
 }
@@ -52,6 +54,7 @@ static void forget(const psi_trajectories *data, const int32_t *predicted, int32
 psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
                          double min_confidence, int32_t *labels, bool *own)
 {
+    if (FREED(ctx, run, data)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     psi_predictor *predictor = NULL;
     psi_observations *observations = NULL;
@@ -111,6 +114,8 @@ done:
 psi_status psi_run_data(psi_ctx *ctx, const psi_run *run, const char *path, const char *key,
                         psi_trajectories **out)
 {
+    *out = NULL;
+    if (FREED(ctx, run)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const char *from = path ? path : run->data_path;
     psi_trajectories *data = NULL;
@@ -118,7 +123,6 @@ psi_status psi_run_data(psi_ctx *ctx, const psi_run *run, const char *path, cons
     const char **list = NULL;
     size_t n;
     bool own;
-    *out = NULL;
     if (!from) {
         return FAIL(ctx, PSI_EMISSING,
                     "nothing says where the data are; name them to see observations");
@@ -129,7 +133,8 @@ psi_status psi_run_data(psi_ctx *ctx, const psi_run *run, const char *path, cons
         TRY(FAIL(ctx, PSI_EMISSING,
                  "the data are no longer where they were when the run was made"));
     }
-    const psi_read_options reading = {.observation_key = key ? key : run->observation_key};
+    const psi_read_options reading = {.size = sizeof reading,
+                                      .observation_key = key ? key : run->observation_key};
     status = psi_trajectories_read_all(ctx, list, n, &reading, &data);
     if (!path && status != PSI_OK && status != PSI_ENOMEM && status != PSI_ECANCELLED) {
         status = FAIL(ctx, PSI_EMISSING, "the data cannot be read any more");
@@ -154,6 +159,7 @@ done:
 
 psi_status psi_run_attach(psi_ctx *ctx, psi_run *run, const psi_trajectories *data)
 {
+    if (FREED(ctx, run, data)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     psi_counts *counts = NULL;
     psi_mdp *model = NULL;

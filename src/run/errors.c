@@ -7,10 +7,10 @@
 
 void psi_run_errors_free(psi_ctx *ctx, psi_run_errors *errors)
 {
-    if (!errors) return;
+    if (!errors || FREED(ctx, errors)) return;
     base_free(ctx, errors->values);
     base_free(ctx, errors->summary);
-    base_free(ctx, errors);
+    base_retire(ctx, errors);
 }
 
 static psi_status errors_new(psi_ctx *ctx, size_t most, size_t n_episodes, psi_run_errors **out)
@@ -115,6 +115,7 @@ psi_status psi_run_evaluate(psi_ctx *ctx, const psi_run *run, const psi_trajecto
     psi_status status = PSI_OK;
     psi_run_errors *errors = NULL;
     *out = NULL;
+    if (FREED(ctx, run, data)) return PSI_EUSAGE;
     TRY(errors_new(ctx, run->n_steps + 1, data->n_episodes, &errors));
     if (own) {
         TRY(add_refinements(ctx, run, data, errors));

@@ -72,6 +72,7 @@ done:
 
 psi_status psi_fingerprint_of(psi_ctx *ctx, const psi_trajectories *data, psi_fingerprint *out)
 {
+    if (FREED(ctx, data)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     *out = (psi_fingerprint){""};
     XXH3_state_t *hash = XXH3_createState(); // the library alone knows its size

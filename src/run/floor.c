@@ -198,6 +198,7 @@ done:
 psi_status psi_error_floor_of(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
                               const int32_t *labels, psi_error_floor *out)
 {
+    if (FREED(ctx, run, data)) return PSI_EUSAGE;
     psi_sequence_error error;
     const bool truth = data->latent_states != NULL;
     *out = (psi_error_floor){(double)NAN, truth};

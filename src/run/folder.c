@@ -350,12 +350,12 @@ void run_folder_suspend(psi_run_folder *folder)
     base_free(folder->ctx, folder->result);
     base_free(folder->ctx, folder->checkpoint);
     base_free(folder->ctx, folder->path);
-    base_free(folder->ctx, folder);
+    base_retire(folder->ctx, folder);
 }
 
 void psi_run_folder_close(psi_run_folder *folder)
 {
-    if (!folder) return;
+    if (!folder || FREED(NULL, folder)) return;
     if (folder->begun && !folder->resumed) (void)base_remove_whole(folder->ctx, folder->checkpoint);
     if (folder->made && !folder->resumed) (void)rmdir(folder->path);
     run_folder_suspend(folder);
@@ -363,6 +363,7 @@ void psi_run_folder_close(psi_run_folder *folder)
 
 bool psi_run_folder_finished(const psi_run_folder *folder)
 {
+    if (FREED(NULL, folder)) return false;
     return folder->finished;
 }
 

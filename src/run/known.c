@@ -208,7 +208,10 @@ static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, cons
     TRY(base_alloc(ctx, n, sizeof *labels, &labels));
     TRY(problem_inputs_new(ctx, data->observations, psi_net_spec_of(net)->input.rank == 1,
                            &inputs));
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = BATCH,
+                                         .predict_only = true},
                      &work));
     const psi_batch_source source = {&inputs, problem_inputs_gather};
     TRY(psi_net_predict_all(ctx, net, work, &source, rows, n, NULL, features, logits));

@@ -63,6 +63,7 @@ done:
 
 psi_status psi_run_labels(psi_ctx *ctx, const psi_run *run, size_t refinement, int32_t **labels)
 {
+    if (FREED(ctx, run)) return PSI_EUSAGE;
     const psi_status status = run_refinement_labels(ctx, run, refinement, labels);
     if (status != PSI_OK || *labels) return status;
     return FAIL(ctx, PSI_EMISSING, "%s has no labels of refinement %zu",
@@ -101,6 +102,7 @@ static psi_status add_own(psi_ctx *ctx, const psi_run *run, bool final, psi_leve
 
 psi_status psi_run_levels(psi_ctx *ctx, const psi_run *run, psi_levels *out)
 {
+    if (FREED(ctx, run)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     char *folder = NULL;
     *out = (psi_levels){0};

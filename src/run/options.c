@@ -52,8 +52,8 @@ static const psi_option OPTIONS[] = {
      "smaller shares of the states are spurious"},
     {"max-refinements", 0, PSI_OPTION_SIZE, FIELD(max_refinements), "N", "200", "[1,",
      PSI_OPTION_MORE, "give up beyond"},
-    {"max-latent-states", 0, PSI_OPTION_SIZE, FIELD(max_latent_states), "N", "10000", "[1,",
-     PSI_OPTION_MORE, "give up beyond"},
+    {"max-latent-states", 0, PSI_OPTION_SIZE, FIELD(max_latent_states), "N", "10000",
+     "[1,1000000000]", PSI_OPTION_MORE, "give up beyond"}, // labels are int32_t, and two are added
     // networks
     {"hidden", 0, PSI_OPTION_SIZE, FIELD(hidden), "N", "0", NULL, PSI_OPTION_MORE,
      "units of the perceptron's two layers; 0: 512, and 128 where it only tells labels apart"},
@@ -98,7 +98,7 @@ const psi_option_table *psi_cluster_option_table(void)
 
 psi_cluster_options psi_cluster_defaults(void)
 {
-    psi_cluster_options options = {0};
+    psi_cluster_options options = {.size = sizeof options};
     psi_options_reset(psi_cluster_option_table(), &options);
     return options;
 }

@@ -30,13 +30,16 @@ psi_status psi_predictor_new(psi_ctx *ctx, const psi_run *run, psi_predictor **o
     psi_status status = PSI_OK;
     psi_predictor *made = NULL;
     *out = NULL;
+    if (FREED(ctx, run)) return PSI_EUSAGE;
     TRY(base_alloc_zero(ctx, 1, sizeof *made, &made));
     made->net = run->representation;
     made->n_latent = run->n_latent;
     made->known = run->known;
     if (made->net) {
         TRY(psi_work_new(ctx, made->net,
-                         &(psi_work_options){.max_batch = BATCH, .predict_only = true},
+                         &(psi_work_options){.size = sizeof(psi_work_options),
+                                             .max_batch = BATCH,
+                                             .predict_only = true},
                          &made->work));
     } else if (!made->known && run->failure) {
         TRY(FAIL(ctx, PSI_EMISSING, "%s has nothing that tells latent states: %s",
@@ -55,13 +58,13 @@ done:
 
 void psi_predictor_free(psi_ctx *ctx, psi_predictor *predictor)
 {
-    if (!predictor) return;
+    if (!predictor || FREED(ctx, predictor)) return;
     psi_work_free(ctx, predictor->work);
     base_free(ctx, predictor->logits);
     base_free(ctx, predictor->features);
     base_free(ctx, predictor->raw);
     base_free(ctx, predictor->rows);
-    base_free(ctx, predictor);
+    base_retire(ctx, predictor);
 }
 
 // Room for blocks of so many rows; single observations do not ask for whole blocks.
@@ -157,6 +160,7 @@ done:
 psi_status psi_predict(psi_ctx *ctx, psi_predictor *p, const psi_observations *observations,
                        double min_confidence, int32_t *labels, float *confidence)
 {
+    if (FREED(ctx, p, observations)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     problem_inputs inputs = {0};
     float *sure = NULL;

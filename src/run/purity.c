@@ -31,6 +31,7 @@ done:
 psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32_t *labels,
                          size_t n_latent, psi_purity *out)
 {
+    if (FREED(ctx, data)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     size_t *common = NULL; // (true, label)
     int32_t *truth = NULL, *found = NULL;

@@ -5,7 +5,7 @@
 
 void psi_run_free(psi_ctx *ctx, psi_run *run)
 {
-    if (!run) return;
+    if (!run || FREED(ctx, run)) return;
     base_free(ctx, run->folder);
     base_free(ctx, run->data_path);
     base_free(ctx, run->observation_key);
@@ -19,5 +19,5 @@ void psi_run_free(psi_ctx *ctx, psi_run *run)
     psi_certificate_free(ctx, run->certificate);
     psi_net_free(ctx, run->representation);
     run_known_free(ctx, run->known);
-    base_free(ctx, run);
+    base_retire(ctx, run);
 }

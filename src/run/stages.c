@@ -111,6 +111,7 @@ psi_status psi_run_model(psi_ctx *ctx, const psi_run *run, size_t refinement, ps
     uint8_t *terminal = NULL;
     char *path = NULL;
     *out = NULL;
+    if (FREED(ctx, run)) return PSI_EUSAGE;
     if (!run->folder) return FAIL(ctx, PSI_EMISSING, "the run was not kept");
     TRY(stage_path(ctx, run->folder, "latent-%02zu.npz", refinement, &path));
     for (size_t i = 0; i < 4; i++) {
@@ -173,7 +174,7 @@ static psi_status stages_load(psi_ctx *ctx, const char *folder, size_t n, stages
 {
     psi_status status = PSI_OK;
     char *path = NULL;
-    const psi_work_options how = {.max_batch = 512, .predict_only = true};
+    const psi_work_options how = {.size = sizeof how, .max_batch = 512, .predict_only = true};
     all->n = n;
     TRY(base_alloc_zero(ctx, n, sizeof(psi_net *), &all->head));
     TRY(base_alloc_zero(ctx, n, sizeof(psi_work *), &all->works));
@@ -205,6 +206,7 @@ done:
 psi_status psi_run_assign(psi_ctx *ctx, const psi_run *run, const psi_observations *observations,
                           int32_t *labels)
 {
+    if (FREED(ctx, run, observations)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     const size_t n = psi_observations_count(observations);
     stages all = {0};

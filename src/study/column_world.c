@@ -99,7 +99,8 @@ static psi_status draw_features(study *of, const exact_world *world, double *apa
         }
     }
     const psi_figure at = {of->folder, "successor-features", "latent state", NULL};
-    const psi_figure_matrix_options how = {.row_names = names, .show_values = true};
+    const psi_figure_matrix_options how = {
+        .size = sizeof how, .row_names = names, .show_values = true};
     TRY(psi_figure_matrix(ctx, &at, mdp->n_states, k, right, &how));
     TRY(study_figure(of, "successor-features", "Successor features of all cells for moving right",
                      "Successor features of moving right, under random actions and gamma .9 (1c): "

@@ -284,7 +284,8 @@ static psi_status draw_confusion(study *of, const lock_study *lock)
     }
     const psi_figure at = {of->folder, "confusion", "latent state, in the order of the patterns",
                            NULL};
-    const psi_figure_matrix_options how = {.row_names = names, .last_apart = true};
+    const psi_figure_matrix_options how = {
+        .size = sizeof how, .row_names = names, .last_apart = true};
     TRY(psi_figure_matrix(of->ctx, &at, table.patterns, table.latent + 1, table.share, &how));
     TRY(study_figure(of, "confusion", "Confusion matrix of patterns and latent states",
                      "Where the training images of every pattern went (5c), as shares of the "

@@ -42,7 +42,7 @@ const psi_option_table *psi_study_option_table(void)
 
 psi_study_options psi_study_defaults(void)
 {
-    psi_study_options options = {0};
+    psi_study_options options = {.size = sizeof options};
     psi_options_reset(psi_study_option_table(), &options);
     return options;
 }

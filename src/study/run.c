@@ -190,10 +190,11 @@ static psi_status write_page(const study *of, psi_study_result *out)
 psi_status psi_study_run(psi_ctx *ctx, const char *name, const psi_study_options *options,
                          psi_study_result *out)
 {
+    *out = (psi_study_result){0};
+    if (!base_options_fit(ctx, options, sizeof *options, "psi_study_defaults")) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     study of = {.ctx = ctx, .how = options};
     const bool all = strcmp(name, "all") == 0;
-    *out = (psi_study_result){0};
     TRY(psi_options_check(ctx, psi_study_option_table(), options));
     if (!psi_figures_possible()) {
         TRY(FAIL(ctx, PSI_EMISSING, "gnuplot is not installed: the figures need it"));

@@ -55,7 +55,10 @@ static psi_status compute_features(psi_ctx *ctx, const psi_net *net, const psi_t
     out->d = psi_net_n_features(net);
     TRY(check_inputs(ctx, net, data));
     TRY(base_alloc(ctx, out->n * out->d, sizeof *out->values, &out->values));
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = BATCH,
+                                         .predict_only = true},
                      &work));
     TRY(psi_net_predict_all(ctx, net, work, &source, out->rows, out->n, "computing features",
                             out->values, NULL));
@@ -123,11 +126,14 @@ static psi_status train_head(psi_ctx *ctx, const psi_stages *stages, const featu
         goto done;
     }
     TRY(psi_net_head(ctx, stages->representation, 1, n_latent, seed, &head));
-    TRY(psi_work_new(ctx, head, &(psi_work_options){.max_batch = HEAD_BATCH}, &work));
+    TRY(psi_work_new(ctx, head,
+                     &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = HEAD_BATCH},
+                     &work));
     const size_t batch = base_min(HEAD_BATCH, n);
     const psi_samples samples = {
         .source = {(void *)training, gather_features}, .n = n, .rows = rows, .targets = targets};
-    const psi_train_options how = {.batch = batch,
+    const psi_train_options how = {.size = sizeof how,
+                                   .batch = batch,
                                    .epochs = 1 + HEAD_STEPS * batch / n,
                                    .max_steps = HEAD_STEPS,
                                    .schedule = {PSI_LINEAR, 2e-3, 20, 0.3},
@@ -152,7 +158,10 @@ static psi_status label_test(psi_ctx *ctx, const psi_trajectories *test, const p
     psi_work *work = NULL;
     float *logits = NULL;
     TRY(base_alloc(ctx, first->n, n_latent * sizeof *logits, &logits));
-    TRY(psi_work_new(ctx, head, &(psi_work_options){.max_batch = BATCH, .predict_only = true},
+    TRY(psi_work_new(ctx, head,
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = BATCH,
+                                         .predict_only = true},
                      &work));
     TRY(psi_net_predict(ctx, head, work, first->values, first->n, NULL, logits));
     for (size_t i = 0; i < test->n_observations; i++) labels[i] = -1;

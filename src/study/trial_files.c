@@ -168,6 +168,7 @@ psi_status study_trial_read(psi_ctx *ctx, psi_trial *trial)
     TRY(study_trial_file(ctx, trial, "result.json", &result));
     TRY(study_trial_file(ctx, trial, "curve.csv", &curve));
     if (stat(result, &info) != 0) goto done;
+    TRY(base_remove_abandoned(ctx, result)); // nobody writes it again
     TRY(base_json_load(ctx, result, LARGEST_RESULT, &json));
     TRY(check_key(ctx, trial, json_object_get(json, "trial")));
     const json_t *scores = json_object_get(json, "result");
@@ -195,6 +196,7 @@ psi_status study_trial_claim(psi_ctx *ctx, const psi_trial *trial)
     TRY(base_make_folders(ctx, trial->folder));
     TRY(study_trial_file(ctx, trial, "trial.json", &path));
     if (stat(path, &info) == 0) {
+        TRY(base_remove_abandoned(ctx, path)); // nobody writes it again
         TRY(base_json_load(ctx, path, LARGEST_RESULT, &key));
         TRY(check_key(ctx, trial, key));
     } else {

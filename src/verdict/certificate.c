@@ -8,13 +8,13 @@
 
 void psi_certificate_free(psi_ctx *ctx, psi_certificate *certificate)
 {
-    if (!certificate) return;
+    if (!certificate || FREED(ctx, certificate)) return;
     base_free(ctx, certificate->visits);
     base_free(ctx, certificate->reward_error);
     base_free(ctx, certificate->sf_error);
     base_free(ctx, certificate->reward_doubt);
     base_free(ctx, certificate->sf_doubt);
-    base_free(ctx, certificate);
+    base_retire(ctx, certificate);
 }
 
 static psi_status certificate_new(psi_ctx *ctx, size_t n_latent, size_t n_actions,
@@ -102,6 +102,7 @@ psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma, const p
     psi_partition *merged = NULL;
     double *difference = NULL;
     *out = NULL;
+    if (FREED(ctx, model)) return PSI_EUSAGE;
     if (model->n_states != paths->n_latent || model->n_actions != paths->n_actions) {
         return FAIL(ctx, PSI_ESHAPE,
                     "the model has %zu latent states and %zu actions, the trajectories %zu and %zu",

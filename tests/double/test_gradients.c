@@ -124,7 +124,8 @@ static void check_case(const gradient_case *c)
     spec.hidden[0] = 19;
     spec.hidden[1] = 34;
     assert_ok(s.ctx, psi_net_new(s.ctx, &spec, 3, &s.net));
-    const psi_work_options options = {.max_batch = c->batch, .exact_conv = c->exact};
+    const psi_work_options options = {
+        .size = sizeof options, .max_batch = c->batch, .exact_conv = c->exact};
     assert_ok(s.ctx, psi_work_new(s.ctx, s.net, &options, &s.work));
     const size_t size = psi_shape_size(&c->shape), n_features = psi_net_n_features(s.net);
     s.inputs = malloc(c->batch * size * sizeof *s.inputs);

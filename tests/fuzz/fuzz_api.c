@@ -1,6 +1,7 @@
 // The input is a sequence of calls of the public functions, in any order, with what earlier calls
-// made, with contexts that something else was made in, and with numbers and names that fit nothing.
-// A status with a sentence, and what was asked for or NULL: never a crash, a leak, or a defect.
+// made, with contexts that something else was made in, with numbers and names that fit nothing,
+// with what was freed before and with options of another size. A status with a sentence, and what
+// was asked for or NULL: never a crash, a leak, or a defect.
 #include "fuzz_files.h"
 
 #include <psifold/agent.h>
@@ -11,7 +12,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { SLOTS = 2, MOST_CALLS = 48, MOST_CLUSTERINGS = 2, MANY = 64 };
+enum { SLOTS = 2, MOST_CALLS = 48, MOST_CLUSTERINGS = 2, MANY = 64, GHOSTS = 16 };
+
+// What was freed, and the context that knows.
+typedef struct ghost {
+    enum { DATA, RUN, MDP, MODEL, PARTITION, NET, ENV, COLLECTOR } kind;
+    psi_ctx *ctx;
+    void *handle;
+} ghost;
 
 typedef struct calls {
     const uint8_t *at, *end;
@@ -27,6 +35,8 @@ typedef struct calls {
     psi_env *env[SLOTS];
     psi_cluster_options options;
     size_t clusterings;
+    ghost ghosts[GHOSTS]; // the latest, in turns
+    size_t n_ghosts;
 } calls;
 
 // ---- numbers and names --------------------------------------------------------------------------
@@ -104,6 +114,110 @@ static bool made(psi_ctx *ctx, psi_status status, const void *what)
 #define MADE(ctx, call, what) (last = (call), made(ctx, last, what))
 static psi_status last;
 
+// ---- what was freed -----------------------------------------------------------------------------
+
+static void bury(calls *c, int kind, psi_ctx *ctx, void *handle)
+{
+    if (handle) c->ghosts[c->n_ghosts++ % GHOSTS] = (ghost){kind, ctx, handle};
+}
+
+// It is remembered as long as its context lives, which frees much in a clustering.
+static void forget_ghosts(calls *c, const psi_ctx *ctx)
+{
+    for (size_t i = 0; i < GHOSTS; i++) {
+        if (c->ghosts[i].ctx == ctx) c->ghosts[i] = (ghost){0};
+    }
+}
+
+static psi_status use_ghost(const ghost *of, bool again)
+{
+    psi_ctx *ctx = of->ctx;
+    void *const handle = of->handle;
+    const psi_cluster_options how = psi_cluster_defaults();
+    psi_run *run;
+    psi_levels levels;
+    psi_plan *plan;
+    psi_quotient_result *quotient;
+    psi_net *net;
+    psi_trajectories *data;
+    uint8_t seen[1];
+    switch (of->kind) {
+    case DATA:
+        if (again) psi_trajectories_free(ctx, handle);
+        return psi_cluster(ctx, handle, &how, &run);
+    case RUN:
+        if (again) psi_run_free(ctx, handle);
+        return psi_run_levels(ctx, handle, &levels);
+    case MDP:
+        if (again) psi_mdp_free(ctx, handle);
+        return psi_value_iteration(ctx, handle, NULL, &plan);
+    case MODEL:
+        if (again) psi_model_free(ctx, handle);
+        return psi_quotient_find(ctx, handle, NULL, &quotient);
+    case PARTITION:
+        if (again) psi_partition_free(ctx, handle);
+        return psi_partition_check(ctx, handle);
+    case NET:
+        if (again) psi_net_free(ctx, handle);
+        return psi_net_n_features(handle) == 0 ? psi_net_clone(ctx, handle, &net) : PSI_OK;
+    case ENV:
+        if (again) psi_env_free(ctx, handle);
+        return psi_env_count(handle) == 0 ? psi_env_reset(ctx, handle, NULL, seen) : PSI_OK;
+    default:
+        if (again) psi_collector_discard(handle);
+        return psi_collector_finish(handle, &data);
+    }
+}
+
+static void call_freed(calls *c)
+{
+    const ghost *of = &c->ghosts[byte(c) % GHOSTS];
+    const bool again = byte(c) % 2;
+#if defined(PSI_DEBUG_HANDLES)
+    if (!of->handle) return;
+    REQUIRE(use_ghost(of, again) == PSI_EUSAGE);
+    fuzz_judge(of->ctx, PSI_EUSAGE);
+#else
+    (void)of, (void)again, (void)use_ghost;
+#endif
+}
+
+// ---- options of another size --------------------------------------------------------------------
+
+// The struct ends where it says that it does.
+static void call_sizes(calls *c)
+{
+    static const size_t right[] = {
+        sizeof(psi_cluster_options),    sizeof(psi_refine_options), sizeof(psi_plan_options),
+        sizeof(psi_quotient_options),   sizeof(psi_net_spec),       sizeof(psi_read_options),
+        sizeof(psi_model_plan_options), sizeof(psi_agent_options),  sizeof(psi_train_options)};
+    psi_ctx *ctx = any_ctx(c);
+    const size_t which = byte(c) % (sizeof right / sizeof *right);
+    const uint8_t b = byte(c);
+    const size_t claims = b == 255 ? SIZE_MAX : b;
+    size_t *how = malloc(sizeof *how);
+    void *out;
+    psi_status status = PSI_OK;
+    REQUIRE(how);
+    *how = claims == right[which] ? 0 : claims;
+    const void *options = how;
+    if (which == 0) status = psi_cluster(ctx, &(psi_trajectories){0}, options, (psi_run **)&out);
+    if (which == 1) status = psi_refine(ctx, c->mdp[0], options, (psi_refinement **)&out);
+    if (which == 2) status = psi_value_iteration(ctx, c->mdp[0], options, (psi_plan **)&out);
+    if (which == 3)
+        status = psi_quotient_find(ctx, c->model[0], options, (psi_quotient_result **)&out);
+    if (which == 4) status = psi_net_new(ctx, options, 0, (psi_net **)&out);
+    if (which == 5) status = psi_trajectories_read(ctx, "", options, (psi_trajectories **)&out);
+    if (which == 6)
+        status = psi_model_plan_find(ctx, c->model[0], options, (psi_model_plan **)&out);
+    if (which == 7) status = psi_agent_new(ctx, &c->task[0], options, (psi_agent **)&out);
+    if (which == 8)
+        status = psi_training_new(ctx, c->net[0], NULL, NULL, options, (psi_training **)&out);
+    free(how);
+    fuzz_judge(ctx, status);
+    REQUIRE(status == PSI_EUSAGE && !out);
+}
+
 // ---- tasks and data -----------------------------------------------------------------------------
 
 static void call_task(calls *c)
@@ -160,8 +274,10 @@ static void call_collect(calls *c)
     psi_trajectories *data;
     if (collected != PSI_OK) {
         psi_collector_discard(collector);
+        bury(c, COLLECTOR, ctx, collector);
     } else if (MADE(ctx, psi_collector_finish(collector, &data), data)) {
         psi_trajectories_free(ctx, c->data[j]);
+        bury(c, DATA, ctx, c->data[j]);
         c->data[j] = data;
     }
 }
@@ -196,6 +312,7 @@ static void call_env(calls *c)
         if (!c->has_task[i] || !is_small(&c->task[i])) return;
         if (!MADE(ctx, psi_env_new(ctx, &c->task[i], n, byte(c), &env), env)) return;
         psi_env_free(ctx, c->env[j]);
+        bury(c, ENV, ctx, c->env[j]);
         c->env[j] = env;
         return;
     }
@@ -239,9 +356,11 @@ static void call_cluster(calls *c)
     how.max_refinements = base_min(count(c), 6);
     how.stack = base_min(how.stack, 4);
     if (!data || c->clusterings++ >= MOST_CLUSTERINGS) return;
+    forget_ghosts(c, ctx);
     if (!MADE(ctx, psi_cluster(ctx, data, &how, &run), run)) return;
     REQUIRE(run->n_latent > 0 && run->model && run->labels);
     psi_run_free(ctx, c->run[j]);
+    bury(c, RUN, ctx, c->run[j]);
     c->run[j] = run;
 }
 
@@ -307,6 +426,7 @@ static void call_mdp(calls *c)
               mdp))
         return;
     psi_mdp_free(ctx, c->mdp[j]);
+    bury(c, MDP, ctx, c->mdp[j]);
     c->mdp[j] = mdp;
 }
 
@@ -324,6 +444,7 @@ static void call_partition(calls *c)
         psi_partition *fresh;
         if (!MADE(ctx, psi_partition_new(ctx, byte(c) % 8, key, &fresh), fresh)) return;
         psi_partition_free(ctx, c->partition[j]);
+        bury(c, PARTITION, ctx, c->partition[j]);
         c->partition[j] = fresh;
         return;
     }
@@ -384,6 +505,7 @@ static void call_model(calls *c)
     }
     if (!model) return;
     psi_model_free(ctx, c->model[j]);
+    bury(c, MODEL, ctx, c->model[j]);
     c->model[j] = model;
     psi_quotient_options how = psi_quotient_defaults();
     how.labels = byte(c) % 3 ? NULL : word(c);
@@ -399,6 +521,7 @@ static void call_model(calls *c)
         psi_model_plan_free(ctx, plan);
     if (MADE(ctx, psi_mdp_from_model(ctx, model, byte(c) % 2 ? word(c) : NULL, &mdp), mdp)) {
         psi_mdp_free(ctx, c->mdp[j]);
+        bury(c, MDP, ctx, c->mdp[j]);
         c->mdp[j] = mdp;
     }
 }
@@ -426,9 +549,11 @@ static void call_net(calls *c)
         return;
     }
     psi_net_free(ctx, c->net[j]);
+    bury(c, NET, ctx, c->net[j]);
     c->net[j] = net;
     fuzz_judge(ctx, psi_net_tensor_info(ctx, net, count(c), &info));
-    const psi_work_options room = {.max_batch = count(c), .kernels = byte(c) % 4 ? NULL : word(c)};
+    const psi_work_options room = {
+        .size = sizeof room, .max_batch = count(c), .kernels = byte(c) % 4 ? NULL : word(c)};
     if (MADE(ctx, psi_work_new(ctx, net, &room, &work), work)) psi_work_free(ctx, work);
     if (c->net[1 - j]) {
         fuzz_judge(ctx, psi_net_blend(ctx, net, c->net[1 - j], number(c)));
@@ -444,9 +569,10 @@ static void call_context(calls *c)
         return;
     }
     psi_ctx *fresh;
-    const psi_options how = {.threads = 1,
-                             .max_memory = i == 0 ? (size_t)1 << 30 : (size_t)1 << 18};
+    const psi_options how = {
+        .size = sizeof how, .threads = 1, .max_memory = i == 0 ? (size_t)1 << 30 : (size_t)1 << 18};
     REQUIRE(psi_ctx_new(&how, &fresh) == PSI_OK);
+    forget_ghosts(c, c->ctx[i]);
     psi_ctx_free(c->ctx[i]); // what was made in it lives on
     c->ctx[i] = fresh;
 }
@@ -470,13 +596,15 @@ static void free_all(calls *c)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static void (*const call[])(calls *) = {
-        call_task, call_collect,   call_data,   call_env,   call_options, call_cluster, call_run,
-        call_mdp,  call_partition, call_theory, call_model, call_net,     call_context};
+    static void (*const call[])(calls *) = {call_task,      call_collect, call_data,  call_env,
+                                            call_options,   call_cluster, call_run,   call_mdp,
+                                            call_partition, call_theory,  call_model, call_net,
+                                            call_context,   call_freed,   call_sizes};
     calls c = {.at = bytes, .end = bytes + size, .options = psi_cluster_defaults()};
     (void)fuzz_first_time();
     for (size_t i = 0; i < SLOTS; i++) {
-        const psi_options how = {.threads = 1,
+        const psi_options how = {.size = sizeof how,
+                                 .threads = 1,
                                  .max_memory = i == 0 ? (size_t)1 << 30 : (size_t)1 << 18};
         REQUIRE(psi_ctx_new(&how, &c.ctx[i]) == PSI_OK);
     }

@@ -42,9 +42,11 @@ static void fuzz_data_set(const uint8_t *bytes, size_t size,
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, bytes, size) != (ssize_t)size) abort();
     close(fd);
-    if (psi_ctx_new(&(psi_options){.threads = 1}, &ctx) != PSI_OK) abort();
+    if (psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 1}, &ctx) != PSI_OK)
+        abort();
     for (int i = 0; i < 2; i++) {
-        const psi_read_options options = {.memory_limit = i == 0 ? 1 : 1 << 26};
+        const psi_read_options options = {.size = sizeof options,
+                                          .memory_limit = i == 0 ? 1 : 1 << 26};
         psi_trajectories *data;
         if (psi_trajectories_read(ctx, path, &options, &data) == PSI_OK) {
             touch(ctx, data);

@@ -71,8 +71,10 @@ static inline psi_ctx *fuzz_ctx(void)
 {
     psi_ctx *ctx;
     // more than a damaged file may ask for is a finding
-    REQUIRE(psi_ctx_new(&(psi_options){.threads = 1, .max_memory = (size_t)1 << 30}, &ctx) ==
-            PSI_OK);
+    REQUIRE(psi_ctx_new(&(psi_options){.size = sizeof(psi_options),
+                                       .threads = 1,
+                                       .max_memory = (size_t)1 << 30},
+                        &ctx) == PSI_OK);
     return ctx;
 }
 

@@ -11,7 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     psi_ctx *ctx;
     env_idx images, labels;
-    if (size < 2 || psi_ctx_new(&(psi_options){.threads = 1}, &ctx) != PSI_OK) return 0;
+    if (size < 2 ||
+        psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 1}, &ctx) != PSI_OK)
+        return 0;
     size_t split = (size_t)data[0] << 8 | data[1];
     data += 2;
     size -= 2;

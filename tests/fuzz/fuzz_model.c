@@ -25,7 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     psi_ctx *ctx;
     psi_model *model;
     char *text = malloc(size + 1);
-    if (!text || psi_ctx_new(&(psi_options){.threads = 1}, &ctx) != PSI_OK) abort();
+    if (!text ||
+        psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 1}, &ctx) != PSI_OK)
+        abort();
     memcpy(text, bytes, size);
     text[size] = '\0';
     psi_status status = mdp_read_model(ctx, "input", text, size, &model);

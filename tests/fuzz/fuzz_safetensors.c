@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     psi_ctx *ctx;
     nn_safetensors *file;
-    REQUIRE(psi_ctx_new(&(psi_options){.threads = 1}, &ctx) == PSI_OK);
+    REQUIRE(psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 1}, &ctx) == PSI_OK);
     const psi_status status = nn_safetensors_parse(ctx, "fuzz", bytes, size, &file);
     if (status == PSI_OK) {
         size_t total = 0;

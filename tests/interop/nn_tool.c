@@ -135,7 +135,8 @@ static psi_status write_outputs(psi_ctx *ctx, const psi_net *net, const nn_named
     psi_work *work = NULL;
     float *features = calloc(n * n_features, sizeof *features);
     float *logits = calloc(n * n_outputs, sizeof *logits);
-    const psi_work_options options = {.max_batch = 64, .predict_only = true};
+    const psi_work_options options = {
+        .size = sizeof options, .max_batch = 64, .predict_only = true};
     psi_status status = features && logits ? PSI_OK : PSI_ENOMEM;
     if (status == PSI_OK) status = psi_work_new(ctx, net, &options, &work);
     if (status == PSI_OK) {
@@ -162,7 +163,8 @@ static psi_status train_a_little(psi_ctx *ctx, psi_net *net, const nn_named_tens
     psi_adam *adam = NULL;
     psi_status status = actions && targets ? PSI_OK : PSI_ENOMEM;
     if (status == PSI_OK) {
-        status = psi_work_new(ctx, net, &(psi_work_options){.max_batch = n}, &work);
+        status = psi_work_new(
+            ctx, net, &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = n}, &work);
     }
     if (status == PSI_OK) status = psi_adam_new(ctx, net, NULL, &adam);
     for (size_t i = 0; status == PSI_OK && i < n; i++) {

@@ -80,7 +80,7 @@ static psi_status copy_out(psi_ctx *ctx, const psi_trajectories *data, const cha
 
 static int dump(psi_ctx *ctx, int n, char **argument)
 {
-    psi_read_options options = {0};
+    psi_read_options options = {.size = sizeof options};
     for (int i = 2; i < n; i++) {
         if (strcmp(argument[i], "stream") == 0) {
             options.memory_limit = 1;

@@ -110,10 +110,11 @@ static void learns(psi_ctx *ctx, learning *l, const env_digits *train, const env
                       .random = base_random_stream(seed, 1, 0)};
     const psi_shape shape = {3, {l->channels, SIDE, SIDE}};
     const psi_net_spec spec = psi_net_defaults(PSI_NET_RESNET18, &shape, PSI_UINT8, 1, classes);
-    const psi_work_options work_options = {.max_batch = BATCH};
+    const psi_work_options work_options = {.size = sizeof work_options, .max_batch = BATCH};
     const psi_samples samples = {
         .source = {&reader, read_digits}, .n = l->samples, .targets = targets};
     const psi_train_options options = {
+        .size = sizeof options,
         .batch = BATCH,
         .epochs = l->epochs,
         .schedule = {.kind = PSI_COSINE, .learning_rate = l->learning_rate, .warmup_steps = 20},
@@ -169,7 +170,7 @@ static void a_training_fits_into_600_mb(void **state)
     psi_ctx *ctx = test_ctx(2);
     const psi_shape shape = {3, {DIALS, SIDE, SIDE}};
     const psi_net_spec spec = psi_net_defaults(PSI_NET_RESNET18, &shape, PSI_UINT8, 3, 100);
-    const psi_work_options work_options = {.max_batch = BATCH};
+    const psi_work_options work_options = {.size = sizeof work_options, .max_batch = BATCH};
     const psi_labels labels = {.actions = actions, .targets = targets};
     base_random random = base_random_stream(1, 3, 0);
     for (size_t i = 0; i < sizeof images; i++) images[i] = (uint8_t)base_random_below(&random, 256);

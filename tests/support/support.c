@@ -10,7 +10,8 @@
 psi_ctx *test_ctx(int threads)
 {
     psi_ctx *ctx;
-    assert_int_equal(psi_ctx_new(&(psi_options){.threads = threads}, &ctx), PSI_OK);
+    assert_int_equal(
+        psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = threads}, &ctx), PSI_OK);
     return ctx;
 }
 
@@ -33,7 +34,8 @@ static void faulty_release(void *user, void *ptr)
 psi_ctx *test_faulty_ctx(test_faults *faults, int threads)
 {
     psi_ctx *ctx;
-    const psi_options options = {.allocator = {faulty_resize, faulty_release, faults},
+    const psi_options options = {.size = sizeof options,
+                                 .allocator = {faulty_resize, faulty_release, faults},
                                  .threads = threads};
     return psi_ctx_new(&options, &ctx) == PSI_OK ? ctx : NULL;
 }

@@ -35,11 +35,14 @@ psi_status test_truth_net(psi_ctx *ctx, const psi_trajectories *data, psi_net_ki
                                          1, count_states(data));
     if (kind == PSI_NET_MLP) spec.hidden[0] = spec.hidden[1] = 128;
     TRY(psi_net_new(ctx, &spec, seed, &net));
-    TRY(psi_work_new(ctx, net, &(psi_work_options){.max_batch = BATCH}, &work));
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = BATCH},
+                     &work));
     const psi_samples samples = {.source = {(void *)data->observations, gather},
                                  .n = data->n_observations,
                                  .targets = data->latent_states};
-    const psi_train_options how = {.batch = BATCH,
+    const psi_train_options how = {.size = sizeof how,
+                                   .batch = BATCH,
                                    .epochs = 1 + steps * BATCH / data->n_observations,
                                    .max_steps = steps,
                                    .schedule = {PSI_LINEAR, 2e-3, 20, 0.3},

@@ -53,7 +53,9 @@ static bool reads_back(psi_ctx *ctx, const char *path)
 int main(int n, char **argument)
 {
     psi_ctx *ctx;
-    if (n < 2 || psi_ctx_new(&(psi_options){.threads = 1}, &ctx) != PSI_OK) return 2;
+    if (n < 2 ||
+        psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 1}, &ctx) != PSI_OK)
+        return 2;
     int code = 0;
     if (n > 2 && strcmp(argument[2], "check") == 0) {
         code = reads_back(ctx, argument[1]) ? 0 : 3;

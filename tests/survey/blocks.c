@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     const uint64_t to = argc > 2 ? strtoull(argv[2], NULL, 10) : from + 100;
     size_t exact = 0, silent = 0;
     psi_ctx *ctx;
-    const psi_options shared = {.threads = argc > 3 ? atoi(argv[3]) : 0};
+    const psi_options shared = {.size = sizeof shared, .threads = argc > 3 ? atoi(argv[3]) : 0};
     if (psi_ctx_new(&shared, &ctx) != PSI_OK) return 1;
     for (uint64_t i = from; i < to; i++) {
         const block_options options = instance(i);

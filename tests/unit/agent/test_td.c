@@ -88,7 +88,10 @@ static void test_gradients_through_a_network(void **state)
     int32_t actions[N];
     base_random random = base_random_stream(4, 8, 0);
     assert_ok(ctx, psi_net_new(ctx, &spec, 1, &net));
-    assert_ok(ctx, psi_work_new(ctx, net, &(psi_work_options){.max_batch = N}, &work));
+    assert_ok(ctx,
+              psi_work_new(ctx, net,
+                           &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = N},
+                           &work));
     for (size_t i = 0; i < N * D; i++) x[i] = (float)base_random_normal(&random);
     for (size_t i = 0; i < N; i++) {
         y[i] = (psi_real)base_random_normal(&random);

@@ -160,7 +160,8 @@ static void notes_and_warnings_reach_the_callback(void **state)
     (void)state;
     listener heard = {0};
     psi_ctx *ctx;
-    const psi_options options = {.log = listen, .user = &heard, .threads = 1};
+    const psi_options options = {
+        .size = sizeof options, .log = listen, .user = &heard, .threads = 1};
     assert_int_equal(psi_ctx_new(&options, &ctx), PSI_OK);
     base_note(ctx, "%d of %d", 1, 2);
     base_warn(ctx, "epsilon %.1f contradicts the theorem", 0.8);
@@ -184,9 +185,12 @@ static void bad_thread_counts_are_refused(void **state)
 {
     (void)state;
     psi_ctx *ctx;
-    assert_int_equal(psi_ctx_new(&(psi_options){.threads = -1}, &ctx), PSI_EUSAGE);
+    assert_int_equal(psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = -1}, &ctx),
+                     PSI_EUSAGE);
     assert_null(ctx);
-    assert_int_equal(psi_ctx_new(&(psi_options){.threads = 5000}, &ctx), PSI_EUSAGE);
+    assert_int_equal(
+        psi_ctx_new(&(psi_options){.size = sizeof(psi_options), .threads = 5000}, &ctx),
+        PSI_EUSAGE);
     assert_int_equal(psi_ctx_new(NULL, &ctx), PSI_OK);
     assert_true(psi_threads(ctx) >= 1);
     psi_ctx_free(ctx);

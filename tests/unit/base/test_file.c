@@ -287,7 +287,8 @@ static void progress_is_told_seldom_and_cancel_stops_it(void **state)
     (void)state;
     audience told = {0};
     psi_ctx *ctx;
-    const psi_options options = {.progress = remember, .user = &told, .threads = 1};
+    const psi_options options = {
+        .size = sizeof options, .progress = remember, .user = &told, .threads = 1};
     assert_int_equal(psi_ctx_new(&options, &ctx), PSI_OK);
     base_progress progress = base_progress_start(ctx, "reading", 100000);
     for (uint64_t i = 0; i < 100000; i++) assert_ok(ctx, base_progress_at(&progress, i));

@@ -82,7 +82,7 @@ static void a_context_has_a_bound(void **state)
     (void)state;
     psi_ctx *ctx, *child;
     char *first, *second, *third;
-    const psi_options options = {.threads = 1, .max_memory = 1 << 20};
+    const psi_options options = {.size = sizeof options, .threads = 1, .max_memory = 1 << 20};
     assert_int_equal(psi_ctx_new(&options, &ctx), PSI_OK);
     assert_ok(ctx, base_ctx_child(ctx, 1, &child));
     assert_ok(ctx, base_alloc(ctx, 600000, 1, &first));

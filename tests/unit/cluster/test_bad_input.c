@@ -207,7 +207,8 @@ static psi_ctx *thrifty_ctx(purse *from, size_t limit)
 {
     psi_ctx *ctx;
     *from = (purse){.limit = limit};
-    const psi_options options = {.allocator = {take, give_back, from}, .threads = 1};
+    const psi_options options = {
+        .size = sizeof options, .allocator = {take, give_back, from}, .threads = 1};
     assert_int_equal(psi_ctx_new(&options, &ctx), PSI_OK);
     return ctx;
 }

@@ -225,7 +225,8 @@ static inline void test_refused(psi_ctx *ctx, const char *path, const char *key,
                                 const char *first, const char *second)
 {
     for (size_t limit = 0; limit < 2; limit++) {
-        const psi_read_options options = {.observation_key = key, .memory_limit = limit};
+        const psi_read_options options = {
+            .size = sizeof options, .observation_key = key, .memory_limit = limit};
         psi_trajectories *data;
         const psi_status got = psi_trajectories_read(ctx, path, &options, &data);
         assert_status(ctx, got, status);
@@ -245,7 +246,8 @@ typedef struct test_reading {
 static inline psi_status test_read_work(psi_ctx *ctx, void *argument)
 {
     const test_reading *reading = argument;
-    const psi_read_options options = {.observation_key = reading->key,
+    const psi_read_options options = {.size = sizeof options,
+                                      .observation_key = reading->key,
                                       .memory_limit = reading->memory_limit};
     psi_trajectories *data = NULL;
     psi_summary *summary = NULL;

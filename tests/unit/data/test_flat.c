@@ -96,7 +96,7 @@ static void check(const char *path)
     for (size_t limit = 0; limit < 2; limit++) {
         psi_trajectories *data;
         psi_summary *summary;
-        const psi_read_options options = {.memory_limit = limit};
+        const psi_read_options options = {.size = sizeof options, .memory_limit = limit};
         assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
         assert_int_equal(data->n_episodes, 3);
         assert_int_equal(data->n_transitions, 9);
@@ -151,7 +151,7 @@ static void check_nothing_lost(const char *path)
     static const float rows[] = {0, 1, 2, 3, 103, 4, 5, 6, 7, 107, 8, 108, 9, 10, 11, 111};
     for (size_t limit = 0; limit < 2; limit++) {
         psi_trajectories *data;
-        const psi_read_options options = {.memory_limit = limit};
+        const psi_read_options options = {.size = sizeof options, .memory_limit = limit};
         assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
         assert_int_equal(data->n_episodes, 4);
         assert_int_equal(data->n_transitions, ROWS);
@@ -244,7 +244,7 @@ static void test_d3rlpy_2(void **state)
     static const double rewards[] = {0, 1, 2, 3, 4, 5};
     for (size_t limit = 0; limit < 2; limit++) {
         psi_trajectories *data;
-        const psi_read_options options = {.memory_limit = limit};
+        const psi_read_options options = {.size = sizeof options, .memory_limit = limit};
         assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
         assert_int_equal(data->n_episodes, 2);
         assert_int_equal(data->n_transitions, 6);

@@ -25,7 +25,7 @@ static void read_and_check(const char *path, size_t n_actions)
 {
     for (size_t limit = 0; limit < 2; limit++) {
         psi_trajectories *data;
-        const psi_read_options options = {.memory_limit = limit};
+        const psi_read_options options = {.size = sizeof options, .memory_limit = limit};
         assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
         assert_int_equal(psi_observations_data(data->observations) == NULL, limit == 1);
         assert_int_equal(data->n_actions, n_actions);
@@ -118,7 +118,7 @@ static void test_dict_observations(void **state)
     test_refused(ctx, path, NULL, PSI_EUSAGE, "colour", "inner/image");
     test_refused(ctx, path, "shape", PSI_EUSAGE, "colour", "inner/image");
     test_refused(ctx, path, "inner", PSI_EUSAGE, "colour", "inner/image");
-    const psi_read_options options = {.observation_key = "inner/image"};
+    const psi_read_options options = {.size = sizeof options, .observation_key = "inner/image"};
     assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
     test_minari_check(ctx, data);
     psi_trajectories_free(ctx, data);
@@ -233,7 +233,7 @@ static void test_a_file_that_is_cut_while_it_is_read(void **state)
     (void)state;
     const char *path = sample((test_minari){0});
     psi_trajectories *data;
-    const psi_read_options options = {.memory_limit = 1};
+    const psi_read_options options = {.size = sizeof options, .memory_limit = 1};
     assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
     assert_int_equal(truncate(path, 100), 0);
     uint8_t row[TEST_ROW];

@@ -69,7 +69,7 @@ static const char *write_sample(const sample *made)
 static void check(const char *path, size_t memory_limit, size_t n_actions, bool latent)
 {
     psi_trajectories *data;
-    const psi_read_options options = {.memory_limit = memory_limit};
+    const psi_read_options options = {.size = sizeof options, .memory_limit = memory_limit};
     assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
     assert_int_equal(data->n_episodes, 2);
     assert_int_equal(data->n_transitions, 5);
@@ -115,7 +115,7 @@ static void test_fortran_order(void **state)
     const char *path = write_sample(&made);
     check(path, 0, 3, false);
     psi_trajectories *data;
-    const psi_read_options options = {.memory_limit = 1};
+    const psi_read_options options = {.size = sizeof options, .memory_limit = 1};
     assert_status(ctx, psi_trajectories_read(ctx, path, &options, &data), PSI_EUNSUPPORTED);
     test_assert_error_says(ctx, "Fortran order");
 }
@@ -196,7 +196,7 @@ static void test_damage_is_found_by_the_checksum(void **state)
         fputc(0xee, file);
         fclose(file);
         psi_trajectories *data;
-        const psi_read_options options = {.memory_limit = i & 4 ? 1 : 0};
+        const psi_read_options options = {.size = sizeof options, .memory_limit = i & 4 ? 1 : 0};
         assert_status(ctx, psi_trajectories_read(ctx, path, &options, &data), PSI_EFORMAT);
         test_assert_error_says(ctx, "observations");
     }

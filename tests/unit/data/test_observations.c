@@ -93,7 +93,7 @@ static void test_chunks_of_any_shape(void **state)
         H5Fclose(file);
         for (size_t limit = 0; limit < 2; limit++) {
             psi_trajectories *data;
-            const psi_read_options options = {.memory_limit = limit};
+            const psi_read_options options = {.size = sizeof options, .memory_limit = limit};
             assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
             assert_int_equal(data->n_observations, dims[0]);
             uint64_t rows[32];
@@ -194,7 +194,7 @@ static void test_jpeg_frames(void **state)
         const size_t bytes = (size_t)(made.height * made.width * made.colours);
         for (size_t limit = 0; limit < 2; limit++) {
             psi_trajectories *data;
-            const psi_read_options options = {.memory_limit = limit};
+            const psi_read_options options = {.size = sizeof options, .memory_limit = limit};
             assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
             const psi_shape *shape = psi_observations_shape(data->observations);
             assert_int_equal(shape->rank, made.colours == 1 ? 2 : 3);
@@ -264,7 +264,7 @@ static void test_integers_that_do_not_fit(void **state)
     test_h5_put(file, "terminals", H5T_NATIVE_DOUBLE, 1, n, zeros, (test_layout){0});
     H5Fclose(file);
     psi_trajectories *data;
-    const psi_read_options options = {.memory_limit = 1};
+    const psi_read_options options = {.size = sizeof options, .memory_limit = 1};
     assert_status(ctx, psi_trajectories_read(ctx, path, NULL, &data), PSI_EDATA);
     assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
     int64_t got[2];

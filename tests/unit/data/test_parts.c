@@ -73,7 +73,7 @@ static void test_three_parts_are_the_whole(void **state)
     size_t begin, end;
     assert_ok(ctx, psi_fingerprint_of(ctx, whole, &of_whole));
     for (size_t limit = 0; limit < 2; limit++) { // in memory, and in the files
-        const psi_read_options how = {.memory_limit = limit};
+        const psi_read_options how = {.size = sizeof how, .memory_limit = limit};
         assert_ok(ctx, psi_trajectories_read_all(ctx, list, 3, &how, &joined));
         assert_same(whole, joined);
         psi_observations_here(joined->observations, &begin, &end);
@@ -132,7 +132,7 @@ static void test_what_does_not_belong_together_is_refused(void **state)
 static psi_status read_two(psi_ctx *faulty, void *argument)
 {
     psi_trajectories *joined;
-    const psi_read_options how = {.memory_limit = 1};
+    const psi_read_options how = {.size = sizeof how, .memory_limit = 1};
     const psi_status status = psi_trajectories_read_all(faulty, argument, 2, &how, &joined);
     uint64_t rows[] = {30, 0, 1};
     float got[3][2];

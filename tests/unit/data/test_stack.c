@@ -115,7 +115,7 @@ static void test_rows_of_a_file(void **state)
         assert_ok(ctx, psi_writer_commit(writer));
         psi_trajectories *data;
         psi_observations *stacked;
-        const psi_read_options reading = {.memory_limit = 1};
+        const psi_read_options reading = {.size = sizeof reading, .memory_limit = 1};
         assert_ok(ctx, psi_trajectories_read(ctx, test_path(folder, *name), &reading, &data));
         assert_null(psi_observations_data(data->observations));
         for (size_t n = 1; n <= 2; n++) { // one frame of a file is passed through

@@ -7,7 +7,7 @@ static psi_trajectories *read_sample(test_minari how, size_t memory_limit)
 {
     psi_trajectories *data;
     const char *path = test_path(folder, "main_data.hdf5");
-    const psi_read_options options = {.memory_limit = memory_limit};
+    const psi_read_options options = {.size = sizeof options, .memory_limit = memory_limit};
     test_minari_write(path, &how);
     assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
     return data;
@@ -165,7 +165,8 @@ static void test_a_data_set_larger_than_memory(void **state)
     (void)state;
     enum { ROW = 1 << 15, LENGTH = 31, EPISODES = 64 };
     meter meter_now = {0};
-    const psi_options options = {.allocator = {meter_resize, meter_release, &meter_now},
+    const psi_options options = {.size = sizeof options,
+                                 .allocator = {meter_resize, meter_release, &meter_now},
                                  .threads = 2};
     static uint8_t images[(LENGTH + 1) * ROW];
     static const char *const names[] = {"set", "set.npz"};
@@ -188,7 +189,7 @@ static void test_a_data_set_larger_than_memory(void **state)
             assert_ok(metered, psi_writer_add(writer, &episode));
         }
         assert_ok(metered, psi_writer_commit(writer));
-        const psi_read_options limit = {.memory_limit = 1 << 20};
+        const psi_read_options limit = {.size = sizeof limit, .memory_limit = 1 << 20};
         assert_ok(metered, psi_trajectories_read(metered, path, &limit, &data));
         assert_null(psi_observations_data(data->observations));
         for (uint64_t row = 0; row < data->n_observations; row += 32) {

@@ -119,7 +119,7 @@ static void test_round_trips(void **state)
         assert_ok(ctx, write_all(ctx, path, made));
         for (size_t limit = 0; limit < 2; limit++) {
             psi_trajectories *data;
-            const psi_read_options options = {.memory_limit = limit};
+            const psi_read_options options = {.size = sizeof options, .memory_limit = limit};
             assert_ok(ctx, psi_trajectories_read(ctx, path, &options, &data));
             check(made, data);
             psi_trajectories_free(ctx, data);

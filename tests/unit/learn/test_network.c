@@ -136,9 +136,11 @@ static void heads_tell_columns_apart_and_survive_a_file(void **state)
     psi_work *work;
     float logits[64 * 4];
     const psi_batch_source source = {&f.inputs, problem_inputs_gather};
-    assert_ok(f.ctx,
-              psi_work_new(f.ctx, joined,
-                           &(psi_work_options){.max_batch = 64, .predict_only = true}, &work));
+    assert_ok(f.ctx, psi_work_new(f.ctx, joined,
+                                  &(psi_work_options){.size = sizeof(psi_work_options),
+                                                      .max_batch = 64,
+                                                      .predict_only = true},
+                                  &work));
     assert_ok(f.ctx, psi_net_predict_all(f.ctx, joined, work, &source, f.problem.states, 64, NULL,
                                          NULL, logits));
     for (size_t i = 0; i < 64; i++) {

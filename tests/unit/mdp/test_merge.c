@@ -67,7 +67,7 @@ static void test_lock_stays(void **state)
     assert_int_equal(c->n_blocks, 100);
     for (size_t k = 1; k < 100; k++) assert_int_equal(c->label[k], c->label[k + 99]);
     psi_partition_free(ctx, c);
-    const psi_merge_options bad = {.tolerance = -1.0};
+    const psi_merge_options bad = {.size = sizeof bad, .tolerance = -1.0};
     assert_status(ctx, psi_merge(ctx, counts, &bad, &c), PSI_EUSAGE);
     assert_null(c);
     psi_counts_free(ctx, counts);

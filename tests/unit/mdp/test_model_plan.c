@@ -100,7 +100,7 @@ static void test_discounted(void **state)
         psi_plan *truth;
         psi_model_plan *plan, *small;
         psi_quotient_result *found;
-        const psi_quotient_options exactly = {.tolerance = 1e-9};
+        const psi_quotient_options exactly = {.size = sizeof exactly, .tolerance = 1e-9};
         assert_ok(ctx, psi_model_from_mdp(ctx, planted.large, &model));
         assert_ok(ctx, psi_value_iteration(ctx, planted.large, NULL, &truth));
         assert_ok(ctx, psi_model_plan_find(ctx, model, NULL, &plan));

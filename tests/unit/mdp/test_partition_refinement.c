@@ -26,7 +26,8 @@ static void test_ways(void **state)
         psi_model *model = counted_to_model(ctx, &m, order, false);
         counted_blocks(&m, named, label);
         for (size_t i = 0; i < 6; i++) {
-            const psi_quotient_options options = {.ignore_actions = !named,
+            const psi_quotient_options options = {.size = sizeof options,
+                                                  .ignore_actions = !named,
                                                   .hash_bits = i < 3 ? 0 : 1 + (int)(seed % 6)};
             mdp_signing signing;
             mdp_stable stable;
@@ -104,7 +105,7 @@ static void test_layers(void **state)
         psi_ctx *ctx = test_ctx(threads);
         for (uint64_t seed = 0; seed < 12; seed++) {
             psi_model *model = large_model(ctx, seed, back[seed % 6]);
-            const psi_quotient_options options = {0};
+            const psi_quotient_options options = {.size = sizeof options};
             mdp_signing signing;
             mdp_stable layered, together;
             psi_partition a = {.n_states = model->n_states}, b = a;
@@ -137,7 +138,7 @@ static psi_status refine_in(psi_ctx *ctx, void *argument)
 {
     mdp_signing signing;
     mdp_stable stable;
-    const psi_quotient_options options = {0};
+    const psi_quotient_options options = {.size = sizeof options};
     psi_status status = mdp_signing_new(ctx, argument, &options, &signing);
     if (status != PSI_OK) return status;
     status = mdp_signing_search(ctx, &signing, 1);

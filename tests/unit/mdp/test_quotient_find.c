@@ -65,7 +65,7 @@ static void test_brute_force(void **state)
         psi_ctx *own = ctx[seed % 8 == 0]; // threads that wait for each other take long
         for (int variant = 0; variant < 4; variant++) {
             const bool named = variant % 2 == 0, turned = variant >= 2;
-            const psi_quotient_options options = {.ignore_actions = !named};
+            const psi_quotient_options options = {.size = sizeof options, .ignore_actions = !named};
             int32_t label[COUNTED_STATES];
             uint32_t order[COUNTED_STATES];
             psi_quotient_result *found;
@@ -121,7 +121,7 @@ static void test_chain(void **state)
     // naive rounds would need minutes of the processor, whoever else works on the machine
     assert_true((double)(clock() - before) / CLOCKS_PER_SEC < 20.0);
     psi_quotient_free(ctx, found);
-    psi_quotient_options options = {.rewards = ""};
+    psi_quotient_options options = {.size = sizeof options, .rewards = ""};
     assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
     assert_int_equal(found->partition->n_blocks, 1);
     psi_quotient_free(ctx, found);
@@ -166,7 +166,7 @@ static void test_tolerance(void **state)
         assert_int_equal(found->partition->n_blocks, 4);
         assert_true(found->defect == 0.0);
         psi_quotient_free(ctx, found);
-        const psi_quotient_options options = {.tolerance = 1e-3};
+        const psi_quotient_options options = {.size = sizeof options, .tolerance = 1e-3};
         assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
         assert_int_equal(found->partition->n_blocks, i < 2 ? 3 : 4);
         assert_true(fabs(found->defect - (i < 2 ? noise : 0.0)) < 1e-12);
@@ -195,7 +195,7 @@ static void test_successor_features(void **state)
     for (uint32_t s = 0; s < COUNTED_STATES; s++) order[s] = s;
     for (uint64_t seed = 0; seed < 500; seed++) {
         const counted m = counted_random(seed);
-        const psi_quotient_options options = {.epsilon_sf = 1e-7};
+        const psi_quotient_options options = {.size = sizeof options, .epsilon_sf = 1e-7};
         psi_model *model = counted_to_model(ctx, &m, order, false);
         psi_quotient_result *found;
         if (has_repeated_action(&m)) {
@@ -224,22 +224,24 @@ static void test_large_epsilon(void **state)
     psi_ctx *ctx = test_ctx(1);
     psi_model *model = noisy_pair(ctx, 0.01);
     psi_quotient_result *found;
-    psi_quotient_options options = {.epsilon_sf = 0.1};
+    psi_quotient_options options = {.size = sizeof options, .epsilon_sf = 0.1};
     assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
     assert_int_equal(found->partition->n_blocks, 3);
     assert_true(fabs(found->defect - 0.01) < 1e-12);
     psi_quotient_free(ctx, found);
     options.tolerance = 0.1;
     assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
-    options = (psi_quotient_options){.epsilon_sf = 0.1, .ignore_actions = true};
+    options = (psi_quotient_options){
+        .size = sizeof(psi_quotient_options), .epsilon_sf = 0.1, .ignore_actions = true};
     assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
-    options = (psi_quotient_options){.epsilon_sf = -1.0};
+    options = (psi_quotient_options){.size = sizeof(psi_quotient_options), .epsilon_sf = -1.0};
     assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
-    options = (psi_quotient_options){.epsilon_sf = 0.1, .gamma = 1.0};
+    options = (psi_quotient_options){
+        .size = sizeof(psi_quotient_options), .epsilon_sf = 0.1, .gamma = 1.0};
     assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
     psi_model_reward *second;
     assert_ok(ctx, psi_model_add_reward(ctx, model, "loss", true, false, &second));
-    options = (psi_quotient_options){.epsilon_sf = 1e-7};
+    options = (psi_quotient_options){.size = sizeof(psi_quotient_options), .epsilon_sf = 1e-7};
     assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
     test_assert_error_says(ctx, "rewards 'gain' and 'loss'");
     options.rewards = "loss"; // all zeros: nothing to keep apart
@@ -256,7 +258,7 @@ static void test_reward_defect(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     psi_model *model = noisy_pair(ctx, 0.0);
-    const psi_quotient_options options = {.tolerance = 1e-2};
+    const psi_quotient_options options = {.size = sizeof options, .tolerance = 1e-2};
     psi_quotient_result *found;
     model->rewards[0].state[1] = 1e-3;
     assert_ok(ctx, psi_quotient_find(ctx, model, &options, &found));
@@ -273,13 +275,14 @@ static void test_refusals(void **state)
     psi_ctx *ctx = test_ctx(1);
     psi_model *model = chain_of(ctx, 5);
     psi_quotient_result *found;
-    psi_quotient_options options = {.labels = "nowhere"};
+    psi_quotient_options options = {.size = sizeof options, .labels = "nowhere"};
     assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
     test_assert_error_says(ctx, "no label 'nowhere'");
-    options = (psi_quotient_options){.rewards = "gain,loss"};
+    options = (psi_quotient_options){.size = sizeof(psi_quotient_options), .rewards = "gain,loss"};
     assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
     test_assert_error_says(ctx, "no reward 'loss'");
-    options = (psi_quotient_options){.tolerance = (double)NAN};
+    options =
+        (psi_quotient_options){.size = sizeof(psi_quotient_options), .tolerance = (double)NAN};
     assert_status(ctx, psi_quotient_find(ctx, model, &options, &found), PSI_EUSAGE);
     model->probability[2] = 0.5;
     assert_status(ctx, psi_quotient_find(ctx, model, NULL, &found), PSI_EDATA);
@@ -295,7 +298,8 @@ static void test_refusals(void **state)
 static psi_status find_in(psi_ctx *ctx, void *argument)
 {
     psi_quotient_result *found;
-    const psi_quotient_options options = {.ignore_actions = true}, features = {.epsilon_sf = 1e-7};
+    const psi_quotient_options options = {.size = sizeof options, .ignore_actions = true},
+                               features = {.size = sizeof features, .epsilon_sf = 1e-7};
     psi_status status = psi_quotient_find(ctx, argument, NULL, &found);
     if (status == PSI_OK) psi_quotient_free(ctx, found);
     if (status == PSI_OK) status = psi_quotient_find(ctx, argument, &features, &found);

@@ -63,7 +63,7 @@ static void check(int threads, size_t n_hidden, size_t n_actions, size_t n_class
     psi_net_spec spec = psi_net_defaults(PSI_NET_MLP, &shape, PSI_FLOAT32, n_actions, n_classes);
     spec.n_hidden = n_hidden;
     spec.hidden[0] = 40;
-    const psi_work_options options = {.max_batch = MOST_ROWS};
+    const psi_work_options options = {.size = sizeof options, .max_batch = MOST_ROWS};
     const psi_labels labels = {b.actions, b.targets, b.weights, b.log_priors};
     psi_net *net, *copy;
     psi_work *step, *calls;

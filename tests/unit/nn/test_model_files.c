@@ -76,7 +76,10 @@ static void moments_come_back_the_same(void **state)
     assert_ok(ctx, psi_adam_new(ctx, net, NULL, &adam));
     assert_ok(ctx, psi_adam_new(ctx, net, NULL, &back));
     assert_ok(ctx, psi_adam_new(ctx, other, NULL, &smaller));
-    assert_ok(ctx, psi_work_new(ctx, net, &(psi_work_options){.max_batch = 2}, &work));
+    assert_ok(ctx,
+              psi_work_new(ctx, net,
+                           &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = 2},
+                           &work));
     for (int i = 0; i < 3; i++) {
         assert_ok(ctx, psi_net_train_step(ctx, net, work, adam, inputs, &labels, 2, 0.01, &loss));
     }

@@ -141,7 +141,7 @@ static parity open_case(const char *name, int threads, bool exact, const char *k
     assert_ok(p.ctx, psi_net_new(p.ctx, &spec, 0, &p.net));
     set_tensors(&p, false);
     const psi_work_options options = {
-        .max_batch = p.batch, .exact_conv = exact, .kernels = kernels};
+        .size = sizeof options, .max_batch = p.batch, .exact_conv = exact, .kernels = kernels};
     assert_ok(p.ctx, psi_work_new(p.ctx, p.net, &options, &p.work));
     const size_t count = p.batch * psi_shape_size(&shape);
     p.inputs = malloc(count * sizeof(float));

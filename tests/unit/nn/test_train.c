@@ -60,7 +60,7 @@ static psi_net *make_net(psi_ctx *ctx, psi_net_kind kind)
 
 static psi_work *make_work(psi_ctx *ctx, const psi_net *net, size_t batch)
 {
-    const psi_work_options options = {.max_batch = batch};
+    const psi_work_options options = {.size = sizeof options, .max_batch = batch};
     psi_work *work;
     assert_ok(ctx, psi_work_new(ctx, net, &options, &work));
     return work;
@@ -69,6 +69,7 @@ static psi_work *make_work(psi_ctx *ctx, const psi_net *net, size_t batch)
 static psi_train_options usual(size_t epochs)
 {
     return (psi_train_options){
+        .size = sizeof(psi_train_options),
         .batch = 60,
         .epochs = epochs,
         .schedule = {.kind = PSI_COSINE, .learning_rate = 2e-3, .warmup_steps = 3},
@@ -386,9 +387,13 @@ static psi_status make_and_train(psi_ctx *ctx, void *argument)
     const psi_samples samples = samples_of(argument);
     const psi_shape shape = {3, {1, SIDE, SIDE}};
     const psi_net_spec spec = psi_net_defaults(PSI_NET_CNN, &shape, PSI_UINT8, ACTIONS, CLASSES);
-    const psi_work_options work_options = {.max_batch = 8};
-    const psi_train_options options = {
-        .batch = 8, .epochs = 1, .max_steps = 1, .schedule = {.learning_rate = 1e-3}, .seed = 1};
+    const psi_work_options work_options = {.size = sizeof work_options, .max_batch = 8};
+    const psi_train_options options = {.size = sizeof options,
+                                       .batch = 8,
+                                       .epochs = 1,
+                                       .max_steps = 1,
+                                       .schedule = {.learning_rate = 1e-3},
+                                       .seed = 1};
     psi_net *net = NULL, *copy = NULL;
     psi_work *work = NULL;
     psi_status status = psi_net_new(ctx, &spec, 1, &net);

@@ -86,7 +86,8 @@ static void planted_clusters_are_found(void **state)
                          .seed = seed};
         if (planted.k > planted.width) planted.k = planted.width;
         const psi_cover_points points = points_of(&planted);
-        const psi_cover_options options = {.epsilon = 0.75 * (double)planted.groups,
+        const psi_cover_options options = {.size = sizeof options,
+                                           .epsilon = 0.75 * (double)planted.groups,
                                            .norm = seed % 2 ? PSI_L1 : PSI_L2,
                                            .filter = 0.01,
                                            .max_clusters = 1000,
@@ -111,7 +112,8 @@ static void rare_clusters_are_found_in_many_points(void **state)
     blobs planted = {
         .n = 200000, .groups = 3, .width = 8, .k = 4, .noise = 0.02, .share = share, .seed = 5};
     const psi_cover_points points = points_of(&planted);
-    const psi_cover_options options = {.epsilon = 1.0, .filter = 0.0025, .max_clusters = 100};
+    const psi_cover_options options = {
+        .size = sizeof options, .epsilon = 1.0, .filter = 0.0025, .max_clusters = 100};
     psi_cover_result result;
     assert_ok(ctx, psi_cover(ctx, &points, &options, &result));
     assert_recovered(&planted, &result);
@@ -126,7 +128,8 @@ static void the_number_of_threads_does_not_matter(void **state)
     blobs planted = {
         .n = 30000, .groups = 2, .width = 6, .k = 6, .noise = 0.2, .stray = 0.05, .seed = 9};
     const psi_cover_points points = points_of(&planted);
-    const psi_cover_options options = {.epsilon = 1.2, .filter = 0.0025, .max_clusters = 1000};
+    const psi_cover_options options = {
+        .size = sizeof options, .epsilon = 1.2, .filter = 0.0025, .max_clusters = 1000};
     psi_cover_result result[3];
     for (int threads = 1; threads <= 3; threads++) {
         psi_ctx *ctx = test_ctx(threads);
@@ -146,7 +149,8 @@ static void identical_points_are_one_cluster(void **state)
     psi_ctx *ctx = test_ctx(1);
     blobs planted = {.n = 500, .groups = 2, .width = 3, .k = 1, .seed = 1};
     const psi_cover_points points = points_of(&planted);
-    const psi_cover_options options = {.epsilon = 1e-6, .filter = 0.0025, .max_clusters = 10};
+    const psi_cover_options options = {
+        .size = sizeof options, .epsilon = 1e-6, .filter = 0.0025, .max_clusters = 10};
     psi_cover_result result;
     assert_ok(ctx, psi_cover(ctx, &points, &options, &result));
     assert_int_equal(result.n_clusters, 1);
@@ -161,7 +165,7 @@ static void too_many_clusters_are_an_error_with_advice(void **state)
     psi_ctx *ctx = test_ctx(1);
     blobs planted = {.n = 500, .groups = 1, .width = 3, .k = 1, .noise = 1.0, .seed = 1};
     const psi_cover_points points = points_of(&planted);
-    const psi_cover_options options = {.epsilon = 1e-3, .max_clusters = 50};
+    const psi_cover_options options = {.size = sizeof options, .epsilon = 1e-3, .max_clusters = 50};
     psi_cover_result result;
     assert_status(ctx, psi_cover(ctx, &points, &options, &result), PSI_ELIMIT);
     test_assert_error_says(ctx, "more than 50 clusters");
@@ -172,7 +176,8 @@ static void too_many_clusters_are_an_error_with_advice(void **state)
 static psi_status cover_once(psi_ctx *ctx, void *argument)
 {
     const psi_cover_points points = points_of(argument);
-    const psi_cover_options options = {.epsilon = 0.75, .filter = 0.01, .max_clusters = 100};
+    const psi_cover_options options = {
+        .size = sizeof options, .epsilon = 0.75, .filter = 0.01, .max_clusters = 100};
     psi_cover_result result;
     const psi_status status = psi_cover(ctx, &points, &options, &result);
     psi_cover_free(ctx, &result);

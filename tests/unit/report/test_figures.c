@@ -119,7 +119,8 @@ static void a_matrix_has_its_cells_and_the_ignored_column_apart(void **state)
     const double values[6] = {1.0, 0.0, 0.0, 0.0, 0.75, 0.25};
     const char *rows[2] = {"(0,0,*)", "(0,1,*)"};
     const psi_figure at = {b->folder, "confusion", "latent state", NULL};
-    const psi_figure_matrix_options how = {.row_names = rows, .last_apart = true};
+    const psi_figure_matrix_options how = {
+        .size = sizeof how, .row_names = rows, .last_apart = true};
     double v[3];
     assert_ok(b->ctx, psi_figure_matrix(b->ctx, &at, 2, 3, values, &how));
     assert_drawn(b, "confusion");
@@ -373,7 +374,7 @@ static void names_are_shown_and_never_run(void **state)
     assert_ok(b->ctx, psi_figure_scores(b->ctx, &at, 1, 1, 2, values, evil, evil, &line));
     assert_ok(b->ctx,
               psi_figure_curves(b->ctx, &at, 1, 2, values, values, values, values, evil, &line));
-    const psi_figure_matrix_options how = {.row_names = evil};
+    const psi_figure_matrix_options how = {.size = sizeof how, .row_names = evil};
     assert_ok(b->ctx, psi_figure_matrix(b->ctx, &at, 1, 2, values, &how));
     const int colour = 1;
     assert_ok(b->ctx, psi_figure_map(b->ctx, &at, 1, 1, &colour, evil));

@@ -48,7 +48,8 @@ static void test_words_are_the_names_of_the_values(void **state)
     const psi_option *option = psi_option_find(psi_cluster_option_table(), "approximator");
     for (int kind = PSI_APPROXIMATOR_AUTO; kind <= PSI_APPROXIMATOR_RESNET18; kind++) {
         char text[PSI_OPTION_TEXT_SIZE];
-        const psi_cluster_options options = {.approximator = (psi_approximator)kind};
+        const psi_cluster_options options = {.size = sizeof options,
+                                             .approximator = (psi_approximator)kind};
         assert_string_equal(psi_option_text(option, &options, text),
                             psi_approximator_name((psi_approximator)kind));
     }

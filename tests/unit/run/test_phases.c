@@ -165,7 +165,8 @@ static void listen(void *user, const psi_progress *progress)
 static psi_ctx *listening(listener *to, const char *stop_at)
 {
     *to = (listener){.stop_at = stop_at};
-    const psi_options options = {.progress = listen, .user = to, .threads = 1};
+    const psi_options options = {
+        .size = sizeof options, .progress = listen, .user = to, .threads = 1};
     assert_int_equal(psi_ctx_new(&options, &to->ctx), PSI_OK);
     return to->ctx;
 }
