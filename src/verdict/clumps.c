@@ -281,8 +281,8 @@ static double complete(clumps *all, int32_t label, clump *of, double gap)
 
 // How many actions a clump leaves open that stands apart by so many nats: those that were taken too
 // rarely, and those after which something odd came, which makes it stand apart, too. Each is a
-// doubt, where it is to be said.
-static psi_status find_open(clumps *all, const clump *of, int32_t label, double nats, bool said,
+// doubt, where it is to be reported.
+static psi_status find_open(clumps *all, const clump *of, int32_t label, double nats, bool report,
                             size_t *open)
 {
     psi_status status = PSI_OK;
@@ -296,7 +296,7 @@ static psi_status find_open(clumps *all, const clump *of, int32_t label, double 
         if (!run->taken[a] || nats + odd < all->safe) continue;
         if ((double)n >= all->needed[g * actions + a] && odd == 0.0) continue;
         ++*open;
-        if (!said) continue;
+        if (!report) continue;
         TRY(verdict_doubt(
             run,
             (psi_doubt){.kind = PSI_DOUBT_RARE, .state = label, .other = (int32_t)a, .visits = n}));
