@@ -1,22 +1,5 @@
 #include "cli/labels.h"
 
-#include <string.h>
-
-psi_status cli_paths_text(cli_call *cli, char **out)
-{
-    psi_status status = PSI_OK;
-    size_t size = 1;
-    *out = NULL;
-    for (size_t i = 0; i < cli->n_files; i++) size += strlen(cli->files[i]) + 1;
-    TRY(base_alloc_zero(cli->ctx, size, 1, out));
-    for (size_t i = 0; i < cli->n_files; i++) {
-        if (i > 0) strcat(*out, "\n");
-        strcat(*out, cli->files[i]);
-    }
-done:
-    return status;
-}
-
 psi_status cli_load_labels(cli_call *cli, const char *run_folder, const char *key,
                            double min_confidence, cli_labelled *out)
 {

@@ -4,9 +4,6 @@
 
 #include "cli/cli.h"
 
-// Where the data are, cli->files one a line: what a run is told of them. Belongs to the caller.
-psi_status cli_paths_text(cli_call *cli, char **out);
-
 typedef struct cli_labelled {
     psi_run *run;
     psi_trajectories *data;

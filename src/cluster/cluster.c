@@ -347,16 +347,17 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     return cluster(ctx, data, options, NULL, out);
 }
 
-psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
-                            const psi_trajectories *data, const psi_cluster_options *options,
-                            psi_run **out)
+psi_status psi_cluster_into(psi_run_folder *folder, const char *const *data_paths,
+                            size_t n_data_paths, const psi_trajectories *data,
+                            const psi_cluster_options *options, psi_run **out)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = folder->ctx;
     psi_run *run = NULL;
     bool found = false;
     *out = NULL;
-    if (data_path && !base_is_utf8(data_path)) {
+    for (size_t i = 0; i < n_data_paths; i++) {
+        if (base_is_utf8(data_paths[i])) continue;
         TRY(FAIL(ctx, PSI_EUSAGE, "the data's path is not UTF-8, and could not be written down"));
     }
     if (folder->finished) {
@@ -369,7 +370,7 @@ psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
     TRY(cluster(ctx, data, options, folder, &run));
     found = true;
     TRY(base_copy_text(ctx, folder->path, &run->folder));
-    if (data_path) TRY(base_copy_text(ctx, data_path, &run->data_path));
+    TRY(run_set_data_paths(ctx, run, data_paths, n_data_paths));
     TRY(run_save(folder, run));
     *out = run;
     run = NULL;

@@ -44,7 +44,7 @@ static psi_run *cluster(psi_ctx *ctx, const psi_trajectories *data, psi_method m
     assert_ok(
         ctx, psi_run_folder_open(ctx, folder, resume ? PSI_FOLDER_RESUME : PSI_FOLDER_NEW, &place));
     assert_false(psi_run_folder_finished(place));
-    assert_ok(ctx, psi_cluster_into(place, "data", data, &how, &found));
+    assert_ok(ctx, psi_cluster_into(place, &(const char *){"data"}, 1, data, &how, &found));
     test_check_run(folder);
     assert_ok(ctx, base_cancelled(ctx)); // no deadline is left behind
     if (told) *told = c.told;
