@@ -153,7 +153,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     how->watch = watch;
     how->user = cli;
     TRY(cluster(cli, &call, &finished, &run));
-    if (psi_rank(cli->ctx) > 0) goto done;
+    if (psi_rank(cli->ctx) > 0 || !run) goto done; // rank 0 speaks for all
     if (finished) {
         cli_print(cli, "%s is finished: %zu latent states", call.output, run->n_latent);
         status = cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent));
