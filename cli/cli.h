@@ -94,7 +94,6 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command CLI_COMMANDS[]; // ends with a NULL name
-const cli_command *cli_find(const char *name);
 const char *cli_nearest(const char *word, const char *const *known, size_t n); // or NULL
 
 // The one way a command is run: parse, work, print the result, give everything back.

@@ -91,7 +91,6 @@ static psi_status cluster(cli_call *cli, const cluster_call *call, bool *finishe
                                                  : PSI_FOLDER_NEW;
     psi_run_folder *folder = NULL;
     psi_trajectories *data = NULL;
-    char *paths = NULL;
     bool begun = false;
     *finished = false;
     if (psi_rank(cli->ctx) == 0) {
@@ -103,13 +102,12 @@ static psi_status cluster(cli_call *cli, const cluster_call *call, bool *finishe
     const bool there = psi_ranks(cli->ctx) == 1 && base_is_there(cli->files[0]);
     if (!*finished || there) {
         TRY(psi_trajectories_read_all(cli->ctx, cli->files, cli->n_files, &call->reading, &data));
-        TRY(cli_paths_text(cli, &paths));
     }
     psi_run_folder *open = folder;
     folder = NULL;
     begun = true;
     if (open) {
-        TRY(psi_cluster_into(open, paths, data, &call->how, run));
+        TRY(psi_cluster_into(open, cli->files, cli->n_files, data, &call->how, run));
     } else if (!*finished) { // its folder is that of rank 0
         TRY(psi_cluster(cli->ctx, data, &call->how, run));
     }
@@ -117,7 +115,6 @@ done:
     if (status == PSI_ECANCELLED || (begun && (status == PSI_EIO || status == PSI_ENOMEM))) {
         say_how_to_go_on(cli, call->output);
     }
-    base_free(cli->ctx, paths);
     psi_run_folder_close(folder);
     psi_trajectories_free(cli->ctx, data);
     return status;
@@ -156,7 +153,7 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
     how->watch = watch;
     how->user = cli;
     TRY(cluster(cli, &call, &finished, &run));
-    if (psi_rank(cli->ctx) > 0) goto done;
+    if (psi_rank(cli->ctx) > 0 || !run) goto done; // rank 0 speaks for all
     if (finished) {
         cli_print(cli, "%s is finished: %zu latent states", call.output, run->n_latent);
         status = cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent));

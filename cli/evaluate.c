@@ -82,8 +82,7 @@ typedef struct labels_call {
 
 #define FIELD(name) OPTION_FIELD(labels_call, name)
 static const psi_option OPTIONS[] = {
-    {"key", 0, PSI_OPTION_TEXT, FIELD(key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
-     "which entry of a Dict observation, if not the run's"},
+    CLI_KEY(FIELD(key)),
     {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", NULL, NULL, PSI_OPTION_MAIN,
      "the .npy to write: one int32 an observation, −1 where it is unlike anything seen"},
     {"min-confidence", 0, PSI_OPTION_REAL, FIELD(min_confidence), "P", "0", "[0,1]",
@@ -109,27 +108,22 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run *run = NULL;
-    psi_trajectories *data = NULL;
-    int32_t *labels = NULL;
-    bool own;
+    cli_labelled of = {0};
     psi_run_errors *errors = NULL;
     psi_error_floor floor;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
-    TRY(cli_load_labels(cli, arguments[0], call.key, 0.0, &run, &data, &labels, &own));
+    TRY(cli_load_labels(cli, arguments[0], call.key, 0.0, &of));
     cli_print(cli, "%s on %s%s%s", arguments[0], arguments[1], cli->n_files > 1 ? ", …" : "",
-              own ? ", its own data" : "");
-    TRY(psi_run_evaluate(cli->ctx, run, data, labels, own, &errors));
-    TRY(psi_error_floor_of(cli->ctx, run, data, labels, &floor));
+              of.own ? ", its own data" : "");
+    TRY(psi_run_evaluate(cli->ctx, of.run, of.data, of.labels, of.own, &errors));
+    TRY(psi_error_floor_of(cli->ctx, of.run, of.data, of.labels, &floor));
     TRY(print_errors(cli, errors, &floor));
-    TRY(judge_purity(cli, data, labels, run->n_latent));
-    TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
-    TRY(cli_set(cli, "own_data", json_boolean(own)));
+    TRY(judge_purity(cli, of.data, of.labels, of.run->n_latent));
+    TRY(cli_set(cli, "latent_states", json_integer((json_int_t)of.run->n_latent)));
+    TRY(cli_set(cli, "own_data", json_boolean(of.own)));
 done:
     psi_run_errors_free(cli->ctx, errors);
-    base_free(cli->ctx, labels);
-    psi_trajectories_free(cli->ctx, data);
-    psi_run_free(cli->ctx, run);
+    cli_labelled_free(cli, &of);
     return status;
 }
 
@@ -146,33 +140,28 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
                              .options = options,
                              .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run *run = NULL;
-    psi_trajectories *data = NULL;
-    int32_t *labels = NULL;
+    cli_labelled of = {0};
     cli_output *output = NULL;
-    bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (!call.output) {
         status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
         goto done;
     }
     TRY(cli_output_open(cli, call.output, call.replace, &output));
-    TRY(cli_load_labels(cli, arguments[0], call.key, call.min_confidence, &run, &data, &labels,
-                        &own));
+    TRY(cli_load_labels(cli, arguments[0], call.key, call.min_confidence, &of));
+    const size_t n = of.data->n_observations;
     size_t unknown = 0;
-    for (size_t i = 0; i < data->n_observations; i++) unknown += labels[i] < 0;
-    const psi_array array = {"labels", PSI_INT32, {1, {data->n_observations}}, labels};
+    for (size_t i = 0; i < n; i++) unknown += of.labels[i] < 0;
+    const psi_array array = {"labels", PSI_INT32, {1, {n}}, of.labels};
     TRY(psi_arrays_save(cli->ctx, cli_output_path(output), &array, 1));
     TRY(cli_output_commit(&output));
-    cli_print(cli, "%s: latent states of %zu observations, %zu of them unknown", call.output,
-              data->n_observations, unknown);
+    cli_print(cli, "%s: latent states of %zu observations, %zu of them unknown", call.output, n,
+              unknown);
     TRY(cli_set(cli, "unknown", json_integer((json_int_t)unknown)));
     TRY(cli_set(cli, "path", json_string(call.output)));
-    TRY(cli_set(cli, "observations", json_integer((json_int_t)data->n_observations)));
+    TRY(cli_set(cli, "observations", json_integer((json_int_t)n)));
 done:
     cli_output_discard(output);
-    base_free(cli->ctx, labels);
-    psi_trajectories_free(cli->ctx, data);
-    psi_run_free(cli->ctx, run);
+    cli_labelled_free(cli, &of);
     return status;
 }

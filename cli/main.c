@@ -11,7 +11,7 @@ const cli_command CLI_COMMANDS[] = {
         {NULL, NULL, NULL},
 };
 
-const cli_command *cli_find(const char *name)
+static const cli_command *find(const char *name)
 {
     for (const cli_command *command = CLI_COMMANDS; command->name; command++) {
         if (strcmp(command->name, name) == 0) return command;
@@ -80,9 +80,9 @@ int main(int argc, char **argv)
             return 0;
         }
         char *help[] = {argv[2], "--help", NULL};
-        const cli_command *command = cli_find(argv[2]);
+        const cli_command *command = find(argv[2]);
         return command ? cli_execute(command, 2, help) : unknown_command(argv[2]);
     }
-    const cli_command *command = cli_find(word);
+    const cli_command *command = find(word);
     return command ? cli_execute(command, argc - 1, argv + 1) : unknown_command(word);
 }

@@ -38,6 +38,6 @@ void cli_end_job(cli_call *cli, int code)
         }
     }
     fflush(NULL);
-    nanosleep(&FOR_MPIRUN, NULL); // it passes on what was said, and drops what it has not read yet
+    nanosleep(&FOR_MPIRUN, NULL); // it passes on what it has read so far
     psi_ranks_abandon(cli->ctx, code);
 }

@@ -78,8 +78,7 @@ typedef struct verify_call {
 static const psi_option OPTIONS[] = {
     {"files", 0, PSI_OPTION_FLAG, FIELD(files), NULL, "off", NULL, PSI_OPTION_MAIN,
      "compare the run's files with the checksums in its manifest and with each other, and no more"},
-    {"key", 0, PSI_OPTION_TEXT, FIELD(key), "NAME", NULL, NULL, PSI_OPTION_MAIN,
-     "which entry of a Dict observation, if not the run's"},
+    CLI_KEY(FIELD(key)),
 };
 
 psi_status cli_verify(cli_call *cli, int argc, char **argv)
@@ -98,11 +97,8 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
         .options = options,
         .n_options = CLI_COUNT(options)};
     const char *arguments[CLI_MAX_ARGUMENTS];
-    psi_run *run = NULL;
-    psi_trajectories *data = NULL;
+    cli_labelled of = {0};
     psi_certificate *certificate = NULL;
-    int32_t *labels = NULL;
-    bool own;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (call.files) {
         status = verify_files(cli, arguments[0]);
@@ -110,22 +106,21 @@ psi_status cli_verify(cli_call *cli, int argc, char **argv)
     }
     if (!arguments[1]) {
         TRY(FAIL(cli->ctx, PSI_EUSAGE,
-                 "verify needs FILE, the data to test the run on, or "
-                 "--files"));
+                 "verify needs FILE, the data to test the run on, or --files"));
     }
-    TRY(cli_load_labels(cli, arguments[0], call.key, 0.0, &run, &data, &labels, &own));
-    const psi_paths paths = psi_trajectories_paths(data, labels, run->n_latent, run->has_terminal);
+    TRY(cli_load_labels(cli, arguments[0], call.key, 0.0, &of));
+    const psi_run *run = of.run;
+    const psi_paths paths =
+        psi_trajectories_paths(of.data, of.labels, run->n_latent, run->has_terminal);
     TRY(psi_certify(cli->ctx, run->model, run->gamma, &paths, run->epsilon_reward, run->epsilon_sf,
                     &certificate));
     cli_print(cli, "%s on %s%s", arguments[0], arguments[1],
-              own ? ", its own data: other data make a stronger test" : "");
-    TRY(cli_set(cli, "own_data", json_boolean(own)));
+              of.own ? ", its own data: other data make a stronger test" : "");
+    TRY(cli_set(cli, "own_data", json_boolean(of.own)));
     cli_print_certificate(cli, certificate);
     status = cli_set(cli, "certificate", cli_certificate_json(certificate));
 done:
     psi_certificate_free(cli->ctx, certificate);
-    base_free(cli->ctx, labels);
-    psi_trajectories_free(cli->ctx, data);
-    psi_run_free(cli->ctx, run);
+    cli_labelled_free(cli, &of);
     return status;
 }

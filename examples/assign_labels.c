@@ -36,7 +36,7 @@ static psi_status make_run(psi_ctx *ctx, const char *path)
     options.trunk_steps = 400;
     psi_status status = collect(ctx, 1, &data);
     if (status == PSI_OK) status = psi_run_folder_open(ctx, path, PSI_FOLDER_REPLACE, &folder);
-    if (status == PSI_OK) status = psi_cluster_into(folder, NULL, data, &options, &run);
+    if (status == PSI_OK) status = psi_cluster_into(folder, NULL, 0, data, &options, &run);
     psi_run_free(ctx, run);
     psi_trajectories_free(ctx, data);
     return status;

@@ -42,7 +42,7 @@ static psi_status cluster(psi_ctx *ctx, const char *path, const char *folder)
                data->n_observations - data->n_transitions);
     }
     if (status == PSI_OK) status = psi_run_folder_open(ctx, folder, PSI_FOLDER_REPLACE, &place);
-    if (status == PSI_OK) status = psi_cluster_into(place, path, data, &options, &run);
+    if (status == PSI_OK) status = psi_cluster_into(place, &path, 1, data, &options, &run);
     if (status == PSI_OK) {
         printf("%zu observations are %zu latent states, one of them terminal: %s\n",
                run->n_observations, run->n_latent, run->has_terminal ? "yes" : "no");

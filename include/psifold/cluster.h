@@ -219,7 +219,8 @@ typedef struct psi_run {
 
     // what it was made from, and how
     psi_fingerprint fingerprint;
-    char *data_path;       // for the record, several files one a line; NULL: not known
+    char **data_paths;     // (n_data_paths) files and folders that are one data set, for the record
+    size_t n_data_paths;   // 0: not known
     char *observation_key; // the entry of their Dict observation; NULL: there is only one
     size_t n_episodes, n_transitions, n_observations, n_actions;
     psi_dtype observation_dtype; // of a single one, not stacked
@@ -458,13 +459,13 @@ PSI_API void psi_run_folder_close(psi_run_folder *folder);
 // The whole method, as psi_cluster, in a folder: goes on where an interrupted run has stopped, and
 // reads one that is finished. PSI_EUSAGE, naming the difference, unless a run is resumed with the
 // data, options, seed, number of threads and version that it was started with; of one that is
-// finished the last two do not count, and data may be NULL. data_path is for the record, in UTF-8.
-// The folder is closed in any case: after PSI_ECANCELLED, PSI_EIO and PSI_ENOMEM the run
+// finished the last two do not count, and data may be NULL. data_paths, in UTF-8, are for the
+// record. The folder is closed in any case: after PSI_ECANCELLED, PSI_EIO and PSI_ENOMEM the run
 // can be resumed; other failures before the first refinement leave nothing, unless it was there
 // before, and later ones a whole run, as psi_cluster does. So does a budget that has ended; its run
 // can be resumed all the same. *out belongs to the caller.
-PSI_API psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
-                                    const psi_trajectories *data,
+PSI_API psi_status psi_cluster_into(psi_run_folder *folder, const char *const *data_paths,
+                                    size_t n_data_paths, const psi_trajectories *data,
                                     const psi_cluster_options *options, psi_run **out);
 
 // Reads a finished run. Every file is checked as hostile input: PSI_EFORMAT or PSI_EDATA with the

@@ -31,7 +31,7 @@ PSI_API psi_report_options psi_report_defaults(void);
 // What the page says, in short.
 typedef struct psi_report_result {
     bool finished;        // false: the run was interrupted
-    bool trusted;         // converged, stable and nothing hidden
+    bool trusted;         // converged, stable and nothing undetermined
     bool pictures;        // the data were there, and observations are shown
     size_t latent_states; // …
     size_t refinements;

@@ -62,7 +62,7 @@ int flat_cluster_options(flat_session *session, char **json)
 }
 
 int flat_cluster(flat_session *session, const flat_data *data, const char *options, uint64_t seed,
-                 const char *folder, int mode, const char *data_path)
+                 const char *folder, int mode, const char *const *data_paths, size_t n_data_paths)
 {
     static const psi_folder_mode modes[] = {[FLAT_NEW] = PSI_FOLDER_NEW,
                                             [FLAT_REPLACE] = PSI_FOLDER_REPLACE,
@@ -77,7 +77,7 @@ int flat_cluster(flat_session *session, const flat_data *data, const char *optio
     how.user = session;
     status = (int)psi_run_folder_open(session->ctx, folder, modes[mode], &open);
     if (status != PSI_OK) return status;
-    status = (int)psi_cluster_into(open, data_path, flat_data_of(data), &how, &run);
+    status = (int)psi_cluster_into(open, data_paths, n_data_paths, flat_data_of(data), &how, &run);
     psi_run_free(session->ctx, run);
     return status;
 }

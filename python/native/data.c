@@ -72,29 +72,14 @@ static int keep(flat_session *session, psi_trajectories *owned, flat_data **out)
     return flat_fail(session, PSI_ENOMEM, "no memory for trajectories");
 }
 
-// paths: one a line
-// paths: one a line, unless all of it is the name of a file.
-int flat_data_read(flat_session *session, const char *paths, const char *key, flat_data **out)
+int flat_data_read(flat_session *session, const char *const *paths, size_t n, const char *key,
+                   flat_data **out)
 {
     psi_trajectories *read;
     const psi_read_options how = {.size = sizeof how, .observation_key = key};
-    size_t n = 1;
-    int status = PSI_ENOMEM;
     *out = NULL;
-    const bool one = access(paths, F_OK) == 0;
-    for (const char *at = paths; !one && *at; at++) n += *at == '\n';
-    char *copy = strdup(paths), *at = copy;
-    const char **list = malloc(n * sizeof *list);
-    if (copy && list) {
-        for (size_t i = 0; i < n; i++) list[i] = one ? at : strsep(&at, "\n");
-        status = (int)psi_trajectories_read_all(session->ctx, list, n, &how, &read);
-        if (status == PSI_OK) status = keep(session, read, out);
-    } else {
-        status = flat_fail(session, PSI_ENOMEM, "no memory for a list of files");
-    }
-    free(list);
-    free(copy);
-    return status;
+    const psi_status status = psi_trajectories_read_all(session->ctx, paths, n, &how, &read);
+    return status == PSI_OK ? keep(session, read, out) : (int)status;
 }
 
 int flat_run_data(flat_session *session, const flat_run *run, flat_data **out)

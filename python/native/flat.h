@@ -86,8 +86,8 @@ typedef struct flat_data flat_data;
 
 // Over the caller's memory, which must outlive it.
 FLAT_API int flat_data_over(flat_session *session, const flat_columns *columns, flat_data **out);
-FLAT_API int flat_data_read(flat_session *session, const char *paths, const char *key,
-                            flat_data **out);
+FLAT_API int flat_data_read(flat_session *session, const char *const *paths, size_t n,
+                            const char *key, flat_data **out);
 // task: {"task": …, "preset": …, "options": {…}}
 FLAT_API int flat_data_generate(flat_session *session, const char *task, uint64_t episodes,
                                 uint64_t seed, flat_data **out);
@@ -105,7 +105,8 @@ const psi_trajectories *flat_data_of(const flat_data *data);
 enum { FLAT_NEW, FLAT_REPLACE, FLAT_RESUME };
 FLAT_API int flat_cluster_options(flat_session *session, char **json); // the defaults
 FLAT_API int flat_cluster(flat_session *session, const flat_data *data, const char *options,
-                          uint64_t seed, const char *folder, int mode, const char *data_path);
+                          uint64_t seed, const char *folder, int mode,
+                          const char *const *data_paths, size_t n_data_paths);
 
 typedef struct flat_model {
     size_t n_states, n_actions, n_entries;

@@ -14,7 +14,7 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import (
     POINTER,
     byref,
@@ -124,7 +124,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flat_labels": (c_size_t, [_S, c_size_t, c_void_p]),
     "flat_text_free": (None, [c_void_p]),
     "flat_data_over": (c_int, [_S, POINTER(Columns), _OUT]),
-    "flat_data_read": (c_int, [_S, c_char_p, c_char_p, _OUT]),
+    "flat_data_read": (c_int, [_S, POINTER(c_char_p), c_size_t, c_char_p, _OUT]),
     "flat_data_generate": (c_int, [_S, c_char_p, c_uint64, c_uint64, _OUT]),
     "flat_data_free": (None, [_S, c_void_p]),
     "flat_data_columns": (None, [c_void_p, POINTER(Columns)]),
@@ -132,7 +132,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flat_data_summary": (c_int, [_S, c_void_p, _OUT]),
     "flat_data_save": (c_int, [_S, c_void_p, c_char_p, c_char_p, c_int]),
     "flat_cluster_options": (c_int, [_S, _OUT]),
-    "flat_cluster": (c_int, [_S, c_void_p, c_char_p, c_uint64, c_char_p, c_int, c_char_p]),
+    "flat_cluster": (
+        c_int,
+        [_S, c_void_p, c_char_p, c_uint64, c_char_p, c_int, POINTER(c_char_p), c_size_t],
+    ),
     "flat_run_load": (c_int, [_S, c_char_p, _OUT]),
     "flat_run_free": (None, [_S, c_void_p]),
     "flat_run_labels": (c_size_t, [c_void_p, _OUT]),
@@ -432,3 +435,8 @@ def take_json(out: c_void_p) -> Any:
 def encoded(path: str | os.PathLike[str] | None) -> bytes | None:
     """A path as C has it."""
     return None if path is None else os.fsencode(path)
+
+
+def encoded_list(paths: Sequence[str | os.PathLike[str]]) -> tuple[Any, int]:
+    """Paths as C has them, and how many."""
+    return (c_char_p * len(paths))(*(os.fsencode(path) for path in paths)), len(paths)

@@ -20,6 +20,7 @@ from psifold._native import (
     address,
     as_json,
     encoded,
+    encoded_list,
     lib,
     view,
     whole,
@@ -172,8 +173,8 @@ class Trajectories:
         session.call("flat_data_over", byref(columns), byref(out))
         self._take(Handle(session, out, "flat_data_free", keep=(rows, parts)))
 
-    def _take(self, handle: Handle, path: Path | None = None) -> None:
-        self._handle, self.path = handle, path
+    def _take(self, handle: Handle, paths: Sequence[Path] = ()) -> None:
+        self._handle, self.paths = handle, tuple(paths)
         columns = Columns()
         lib.flat_data_columns(handle.pointer, byref(columns))
         self._columns = columns
@@ -195,9 +196,9 @@ class Trajectories:
         self.observation_key: str | None = key.decode() if key else None
 
     @classmethod
-    def _from(cls, handle: Handle, path: Path | None = None) -> Trajectories:
+    def _from(cls, handle: Handle, paths: Sequence[Path] = ()) -> Trajectories:
         made = cls.__new__(cls)
-        made._take(handle, path=path)
+        made._take(handle, paths)
         return made
 
     @property
@@ -294,12 +295,11 @@ def read(path: AnyPath | Sequence[AnyPath], *, key: str | None = None) -> Trajec
     files = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     if not files:
         raise UsageError("a data set is at least one file")
-    lines = "\n".join(os.fspath(file) for file in files)
     session.work(
-        "flat_data_read", encoded(lines), None if key is None else key.encode(), byref(out)
+        "flat_data_read", *encoded_list(files), None if key is None else key.encode(), byref(out)
     )
-    kept = "\n".join(str(Path(file).resolve()) for file in files)  # as the run keeps them
-    return Trajectories._from(Handle(session, out, "flat_data_free"), Path(kept))
+    handle = Handle(session, out, "flat_data_free")
+    return Trajectories._from(handle, [Path(file).resolve() for file in files])
 
 
 def generate(

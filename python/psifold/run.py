@@ -22,6 +22,7 @@ from psifold._native import (
     address,
     as_json,
     encoded,
+    encoded_list,
     lib,
     take_json,
     view,
@@ -132,7 +133,7 @@ def cluster(
             whole("seed", seed),
             encoded(folder),
             mode,
-            encoded(trajectories.path),
+            *encoded_list(trajectories.paths),
             watch=watcher(progress),
         )
     except BaseException as stop:
@@ -276,9 +277,15 @@ class Run:
             except MissingError as gone:
                 self._no_data = str(gone)
                 return None
-            path = Path(self.manifest["data"]["path"]).resolve()
-            self._data = Trajectories._from(Handle(session, out, "flat_data_free"), path)
+            handle = Handle(session, out, "flat_data_free")
+            self._data = Trajectories._from(handle, [Path(p).resolve() for p in self._data_paths])
         return self._data
+
+    @property
+    def _data_paths(self) -> list[str]:
+        of = self.manifest["data"]
+        kept = of["paths"] if "paths" in of else of.get("path", "").split("\n")  # as it used to be
+        return cast("list[str]", kept)
 
     @property
     def observation_key(self) -> str | None:

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/options.h"
+#include "base/order.h"
 #include "base/random.h"
 
 #include <math.h>
@@ -19,18 +20,12 @@ psi_bootstrap_options psi_bootstrap_defaults(void)
         .size = sizeof(psi_bootstrap_options), .repetitions = 2000, .confidence = 0.95};
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 // Sorts the numbers.
 static double interquartile_mean(double *numbers, size_t n)
 {
     const size_t cut = n / 4;
     double sum = 0;
-    qsort(numbers, n, sizeof *numbers, ascending);
+    qsort(numbers, n, sizeof *numbers, base_by_real);
     for (size_t i = cut; i < n - cut; i++) sum += numbers[i];
     return sum / (double)(n - 2 * cut);
 }
@@ -154,7 +149,7 @@ static psi_status bootstrap(psi_ctx *ctx, const statistic *what,
         resample(&what->y, &dice, y);
         found[r] = what->of(what, x, y);
     }
-    qsort(found, options->repetitions, sizeof *found, ascending);
+    qsort(found, options->repetitions, sizeof *found, base_by_real);
     out->low = percentile(found, options->repetitions, (1 - options->confidence) / 2);
     out->high = percentile(found, options->repetitions, (1 + options->confidence) / 2);
 done:

@@ -211,21 +211,6 @@ done:
     return status;
 }
 
-psi_status base_sum_real(psi_ctx *ctx, double *values, size_t n)
-{
-    psi_status status = PSI_OK;
-    const size_t ranks = (size_t)base_ranks(ctx);
-    double *all = NULL;
-    if (ranks == 1) return PSI_OK;
-    TRY(base_alloc(ctx, ranks * n, sizeof *all, &all));
-    TRY(base_gather(ctx, values, n * sizeof *values, all));
-    memcpy(values, all, n * sizeof *values);
-    for (size_t i = n; i < ranks * n; i++) values[i % n] += all[i];
-done:
-    base_free(ctx, all);
-    return status;
-}
-
 psi_status base_broadcast(psi_ctx *ctx, void *data, size_t bytes, int from)
 {
     const base_comm *comm = base_ctx_comm(ctx);
@@ -242,10 +227,4 @@ psi_status base_hand_over(psi_ctx *ctx, void *data, size_t bytes, int from, int 
     if (!comm->table || comm->alone || from == to) return PSI_OK;
     const bool fine = comm->table->hand_over(data, bytes, from, to, wants_to_stop, ctx);
     return spent(ctx, fine, began, from == comm->rank ? bytes : 0);
-}
-
-psi_status base_barrier(psi_ctx *ctx)
-{
-    int64_t nothing = 0;
-    return base_sum(ctx, &nothing, 1);
 }

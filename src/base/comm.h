@@ -11,10 +11,8 @@
 int base_rank(const psi_ctx *ctx);
 int base_ranks(const psi_ctx *ctx);
 
-// Everywhere the sum over all ranks, which is exact for integers; that of real numbers is taken in
-// the order of the ranks. Or the largest of all.
+// Everywhere the sum over all ranks, or the largest of all.
 psi_status base_sum(psi_ctx *ctx, int64_t *values, size_t n);
-psi_status base_sum_real(psi_ctx *ctx, double *values, size_t n);
 psi_status base_maximum(psi_ctx *ctx, int64_t *values, size_t n);
 
 // What all ranks have, in their order: everybody as many bytes, all (ranks · bytes) …
@@ -25,7 +23,6 @@ psi_status base_gather_parts(psi_ctx *ctx, const void *mine, size_t bytes, void 
 
 // What rank `from` has.
 psi_status base_broadcast(psi_ctx *ctx, void *data, size_t bytes, int from);
-psi_status base_barrier(psi_ctx *ctx);
 
 // From rank `from` to rank `to`; others have nothing to do with it.
 psi_status base_hand_over(psi_ctx *ctx, void *data, size_t bytes, int from, int to);

@@ -350,9 +350,9 @@ psi_status psi_cluster(psi_ctx *ctx, const psi_trajectories *data,
     return cluster(ctx, data, options, NULL, out);
 }
 
-psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
-                            const psi_trajectories *data, const psi_cluster_options *options,
-                            psi_run **out)
+psi_status psi_cluster_into(psi_run_folder *folder, const char *const *data_paths,
+                            size_t n_data_paths, const psi_trajectories *data,
+                            const psi_cluster_options *options, psi_run **out)
 {
     *out = NULL;
     if (FREED(NULL, folder)) return PSI_EUSAGE;
@@ -362,7 +362,8 @@ psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
     bool found = false;
     if (FREED(ctx, data)) TRY(PSI_EUSAGE);
     if (!base_options_fit(ctx, options, sizeof *options, "psi_cluster_defaults")) TRY(PSI_EUSAGE);
-    if (data_path && !base_is_utf8(data_path)) {
+    for (size_t i = 0; i < n_data_paths; i++) {
+        if (base_is_utf8(data_paths[i])) continue;
         TRY(FAIL(ctx, PSI_EUSAGE, "the data's path is not UTF-8, and could not be written down"));
     }
     if (folder->finished) {
@@ -375,7 +376,7 @@ psi_status psi_cluster_into(psi_run_folder *folder, const char *data_path,
     TRY(cluster(ctx, data, options, folder, &run));
     found = true;
     TRY(base_copy_text(ctx, folder->path, &run->folder));
-    if (data_path) TRY(base_copy_text(ctx, data_path, &run->data_path));
+    TRY(run_set_data_paths(ctx, run, data_paths, n_data_paths));
     TRY(run_save(folder, run));
     *out = run;
     run = NULL;

@@ -56,7 +56,6 @@ typedef enum seed_purpose {
     SEED_TRUNK = 0x7472756e,
     SEED_REFINE = 0x72656669,
     SEED_POLISH = 0x706f6c69,
-    SEED_JUDGE = 0x6a756467,
     SEED_REPRESENTATION = 0x72657072,
     SEED_STAGES = 0x73746167,
 } seed_purpose;

@@ -111,7 +111,7 @@ done:
     return status;
 }
 
-// Large cells first; then smaller ones where latent states meet.
+// Large cells first; then smaller ones at borders between latent states.
 static psi_status refine_cells(clustering_run *run, bool means)
 {
     psi_status status = PSI_OK;

@@ -3,16 +3,11 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int by_column(const void *a, const void *b)
-{
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
 
 // Adds up the entries order[0 … n) of one row. sum and seen are zero between calls.
 static size_t add_up(size_t n, const uint64_t *order, const int32_t *column, const double *value,
@@ -27,7 +22,7 @@ static size_t add_up(size_t n, const uint64_t *order, const int32_t *column, con
         }
         sum[j] += value ? value[order[i]] : 1.0;
     }
-    qsort(columns, distinct, sizeof *columns, by_column);
+    qsort(columns, distinct, sizeof *columns, base_by_index);
     for (size_t i = 0; i < distinct; i++) {
         values[i] = sum[columns[i]];
         sum[columns[i]] = 0.0;
@@ -103,26 +98,34 @@ psi_status mdp_check_complete(psi_ctx *ctx, const psi_partition *c, size_t n_sta
     return PSI_OK;
 }
 
-psi_status mdp_block_rows(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c, mdp_csr *out)
+psi_status mdp_csr_over_blocks(psi_ctx *ctx, size_t n_rows, const uint64_t *offsets,
+                               const int32_t *next, const double *value, const psi_partition *c,
+                               mdp_csr *out)
 {
     psi_status status = PSI_OK;
-    const size_t n_rows = mdp->n_states * mdp->n_actions, nnz = mdp->offsets[n_rows];
+    const uint64_t nnz = offsets[n_rows];
     uint64_t *row = NULL;
     int32_t *block = NULL;
     *out = (mdp_csr){0};
     TRY(base_alloc(ctx, nnz, sizeof *row, &row));
     TRY(base_alloc(ctx, nnz, sizeof *block, &block));
     for (size_t r = 0; r < n_rows; r++) {
-        for (uint64_t i = mdp->offsets[r]; i < mdp->offsets[r + 1]; i++) {
+        for (uint64_t i = offsets[r]; i < offsets[r + 1]; i++) {
             row[i] = r;
-            block[i] = c->label[mdp->next[i]];
+            block[i] = c->label[next[i]];
         }
     }
-    TRY(mdp_csr_build(ctx, n_rows, c->n_blocks, nnz, row, block, mdp->probability, out));
+    TRY(mdp_csr_build(ctx, n_rows, c->n_blocks, nnz, row, block, value, out));
 done:
     base_free(ctx, block);
     base_free(ctx, row);
     return status;
+}
+
+psi_status mdp_block_rows(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c, mdp_csr *out)
+{
+    return mdp_csr_over_blocks(ctx, mdp->n_states * mdp->n_actions, mdp->offsets, mdp->next,
+                               mdp->probability, c, out);
 }
 
 double mdp_row_distance(const mdp_csr *a, size_t row_a, const mdp_csr *b, size_t row_b)

@@ -18,8 +18,11 @@ psi_status mdp_csr_build(psi_ctx *ctx, size_t n_rows, size_t n_columns, size_t n
                          mdp_csr *out);
 void mdp_csr_free(psi_ctx *ctx, mdp_csr *csr); // leaves it empty
 
-// p(j|s,a) = Σ_{s': c(s')=j} p(s'|s,a): the rows of an MDP over the blocks of a partition that
-// ignores no state.
+// p(j|s,a) = Σ_{s': c(s')=j} p(s'|s,a): rows of probabilities, or of counts, over the blocks of a
+// partition that ignores no state. offsets (n_rows + 1), next and value (nnz).
+psi_status mdp_csr_over_blocks(psi_ctx *ctx, size_t n_rows, const uint64_t *offsets,
+                               const int32_t *next, const double *value, const psi_partition *c,
+                               mdp_csr *out);
 psi_status mdp_block_rows(psi_ctx *ctx, const psi_mdp *mdp, const psi_partition *c, mdp_csr *out);
 
 // The largest difference between the numbers of two rows.

@@ -19,7 +19,6 @@ typedef struct drn {
     size_t room; // lines: choices and transitions that there can be
     mdp_names actions, labels, placeholders;
     double *placeholder;
-    size_t n_reward_names;
     const char *reward_line; // the names, in one line
 } drn;
 

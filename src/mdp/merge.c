@@ -89,25 +89,8 @@ static int most_visited_first(const void *a, const void *b)
 static psi_status merged_rows(psi_ctx *ctx, const psi_counts *counts, const psi_partition *c,
                               mdp_csr *out)
 {
-    psi_status status = PSI_OK;
-    const size_t n_rows = counts->n_latent * counts->n_actions;
-    const uint64_t nnz = counts->offsets[n_rows];
-    uint64_t *row = NULL;
-    int32_t *block = NULL;
-    *out = (mdp_csr){0};
-    TRY(base_alloc(ctx, nnz, sizeof *row, &row));
-    TRY(base_alloc(ctx, nnz, sizeof *block, &block));
-    for (size_t r = 0; r < n_rows; r++) {
-        for (uint64_t i = counts->offsets[r]; i < counts->offsets[r + 1]; i++) {
-            row[i] = r;
-            block[i] = c->label[counts->next[i]];
-        }
-    }
-    TRY(mdp_csr_build(ctx, n_rows, c->n_blocks, nnz, row, block, counts->count, out));
-done:
-    base_free(ctx, block);
-    base_free(ctx, row);
-    return status;
+    return mdp_csr_over_blocks(ctx, counts->n_latent * counts->n_actions, counts->offsets,
+                               counts->next, counts->count, c, out);
 }
 
 // Splits every block: a state joins the most visited leader of its block that it agrees with.

@@ -9,7 +9,8 @@
 
 enum { FAR = 32, NEAR = 16 }; // how many places ahead memory is asked for
 
-psi_status mdp_refining_take(mdp_refining *r, size_t count, size_t size, void *out)
+// Memory that is counted.
+static psi_status take(mdp_refining *r, size_t count, size_t size, void *out)
 {
     r->bytes += count * size;
     return base_alloc(r->ctx, count, size, out);
@@ -105,23 +106,23 @@ static psi_status refining_new(psi_ctx *ctx, mdp_signing *signing, mdp_refining 
     *r = (mdp_refining){.ctx = ctx, .team = base_ctx_team(ctx), .signing = signing, .n = n};
     r->threads = base_team_size(r->team);
     r->n_blocks = signing->n_classes;
-    TRY(mdp_refining_take(r, n, sizeof *r->block, &r->block));
-    TRY(mdp_refining_take(r, n, sizeof *r->sig, &r->sig));
-    TRY(mdp_refining_take(r, n, sizeof *r->blocks, &r->blocks));
-    TRY(mdp_refining_take(r, n, sizeof *r->state, &r->state));
-    TRY(mdp_refining_take(r, n, sizeof *r->place, &r->place));
-    TRY(mdp_refining_take(r, n, sizeof *r->work, &r->work));
-    TRY(mdp_refining_take(r, n, sizeof *r->scratch, &r->scratch));
-    TRY(mdp_refining_take(r, n, sizeof *r->left, &r->left));
-    TRY(mdp_refining_take(r, n, sizeof *r->clean_name, &r->clean_name));
-    TRY(mdp_refining_take(r, n, sizeof *r->flag, &r->flag));
-    TRY(mdp_refining_take(r, n + 1, sizeof *r->sources, &r->sources));
-    TRY(mdp_refining_take(r, signing->model->n_transitions, sizeof *r->source, &r->source));
-    TRY(mdp_refining_take(r, signing->masses.n_rows, sizeof *r->factor, &r->factor));
-    TRY(mdp_refining_take(r, n, sizeof *r->parent, &r->parent));
-    TRY(mdp_refining_take(r, n, sizeof *r->key, &r->key));
-    TRY(mdp_refining_take(r, n, sizeof *r->queue, &r->queue));
-    TRY(mdp_refining_take(r, n, sizeof *r->fresh, &r->fresh));
+    TRY(take(r, n, sizeof *r->block, &r->block));
+    TRY(take(r, n, sizeof *r->sig, &r->sig));
+    TRY(take(r, n, sizeof *r->blocks, &r->blocks));
+    TRY(take(r, n, sizeof *r->state, &r->state));
+    TRY(take(r, n, sizeof *r->place, &r->place));
+    TRY(take(r, n, sizeof *r->work, &r->work));
+    TRY(take(r, n, sizeof *r->scratch, &r->scratch));
+    TRY(take(r, n, sizeof *r->left, &r->left));
+    TRY(take(r, n, sizeof *r->clean_name, &r->clean_name));
+    TRY(take(r, n, sizeof *r->flag, &r->flag));
+    TRY(take(r, n + 1, sizeof *r->sources, &r->sources));
+    TRY(take(r, signing->model->n_transitions, sizeof *r->source, &r->source));
+    TRY(take(r, signing->masses.n_rows, sizeof *r->factor, &r->factor));
+    TRY(take(r, n, sizeof *r->parent, &r->parent));
+    TRY(take(r, n, sizeof *r->key, &r->key));
+    TRY(take(r, n, sizeof *r->queue, &r->queue));
+    TRY(take(r, n, sizeof *r->fresh, &r->fresh));
     TRY(base_alloc_zero(ctx, (size_t)r->threads, sizeof *r->shards, &r->shards));
     for (int t = 0; t < r->threads; t++) TRY(mdp_form_new(ctx, signing, &r->shards[t].form));
     memcpy(r->block, signing->class_, n * sizeof *r->block);

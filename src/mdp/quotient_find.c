@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "base/options.h"
+#include "base/order.h"
 #include "base/progress.h"
 #include "mdp/partition_refinement.h"
 #include "mdp/sparse_model.h"
@@ -34,12 +35,6 @@ typedef struct folding {
 } folding;
 
 enum { FEW = 16 }; // transitions of a short choice; choices that are compared one by one
-
-static int by_number(const void *a, const void *b)
-{
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
 
 // Adds up a choice of the model block by block, into the next free entries of out: a short one by
 // putting each where it belongs.
@@ -84,7 +79,7 @@ static void fold_choice(folding *f, uint64_t c, uint64_t *filled)
         f->sum[to] += model->probability[i];
     }
     const bool added = n < model->offsets[c + 1] - model->offsets[c]; // sums have rounding errors
-    if (n > 1) qsort(next, n, sizeof *next, by_number);
+    if (n > 1) qsort(next, n, sizeof *next, base_by_index);
     for (size_t i = 0; i < n; i++) {
         const double sum = f->sum[next[i]];
         f->out->probability[*filled + i] = added ? mdp_snap(sum) : sum;

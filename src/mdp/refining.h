@@ -92,7 +92,4 @@ psi_status mdp_refining_round(mdp_refining *r);
 // From rounds to passes: dirty states are flagged again.
 void mdp_refining_unlist(mdp_refining *r);
 
-// Memory that is counted.
-psi_status mdp_refining_take(mdp_refining *r, size_t count, size_t size, void *out);
-
 #endif

@@ -3,6 +3,7 @@
 #include <psifold/mdp.h>
 
 #include "base/context.h"
+#include "base/order.h"
 #include "base/threads.h"
 #include "mdp/transitions.h"
 
@@ -218,12 +219,6 @@ static void judge_episodes(void *argument, int thread, int threads)
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 // Means in the order of the episodes, so that the number of threads cannot be seen in them.
 static psi_status summarise(psi_ctx *ctx, const judging *work, psi_sequence_error *summary)
 {
@@ -240,7 +235,7 @@ static psi_status summarise(psi_ctx *ctx, const judging *work, psi_sequence_erro
     }
     summary->judged = n;
     if (n > 0) {
-        qsort(sorted, n, sizeof *sorted, by_value);
+        qsort(sorted, n, sizeof *sorted, base_by_real);
         summary->median = 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
         summary->mean /= (double)n;
         summary->zero_baseline /= (double)n;

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +42,6 @@ static uint64_t form_hash(const mdp_form *form)
     return total;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 // The same for a state with so many choices that looking for each among the others takes too long.
 static uint64_t large_set_hash(const mdp_signing *signing, const uint32_t *block, size_t state,
                                uint64_t *hash)
@@ -58,7 +53,7 @@ static uint64_t large_set_hash(const mdp_signing *signing, const uint32_t *block
         hash[i] = mdp_times(choice_sum(signing, block, first + i),
                             mdp_kind_weight(signing, signing->kind[first + i]));
     }
-    qsort(hash, n, sizeof *hash, by_number);
+    qsort(hash, n, sizeof *hash, base_by_number);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || hash[i] != hash[i - 1]) total += mdp_mix(hash[i]);
     return total;
@@ -130,7 +125,7 @@ static void sort_pairs(uint64_t *pair, size_t n)
 {
     enum { FEW = 24 };
     if (n > FEW) {
-        qsort(pair, n, 2 * sizeof *pair, by_number); // the first of a pair
+        qsort(pair, n, 2 * sizeof *pair, base_by_number); // the first of a pair
         return;
     }
     for (size_t i = 1; i < n; i++) {

@@ -253,7 +253,7 @@ static psi_status read_actions(umb *u)
         }
         model->action[c] = (int32_t)action;
     }
-    // names first: where they fail, as many are freed as there are said to be
+    // names first: where they fail, as many are freed as the file announces
     if (u->n_actions <= u->tar.size / 8) {
         model->n_actions = u->n_actions;
         TRY(read_action_names(u));

@@ -55,7 +55,8 @@ psi_status problem_looks_tree(psi_ctx *ctx, const cluster_problem *problem, size
 // they need to be.
 bool problem_looks_are_sampled(const cluster_problem *problem, const problem_looks *looks);
 
-// Divides the cells of such a tree further where groups (n_nodes; of the leaves, −1: none) meet.
+// Divides the cells of such a tree further at borders between groups (n_nodes; of the leaves, −1:
+// none).
 psi_status problem_looks_deepen(psi_ctx *ctx, const cluster_problem *problem, const int32_t *group,
                                 problem_looks *looks);
 

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,12 +20,6 @@ static const double REPEATS_IN_CELLS = 0.25;
 // Draws that the variance of the wider surroundings counts for, beside a cell's own.
 static const double PRIOR_DRAWS = 8.0;
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 // Distinct values, ascending; no more than MOST_CLASSES + 1 of them are looked for.
 static psi_status distinct_values(psi_ctx *ctx, const psi_trajectories *data, double **out,
                                   size_t *n)
@@ -33,7 +28,7 @@ static psi_status distinct_values(psi_ctx *ctx, const psi_trajectories *data, do
     double *value = NULL;
     TRY(base_alloc(ctx, data->n_transitions, sizeof *value, &value));
     memcpy(value, data->rewards, data->n_transitions * sizeof *value);
-    qsort(value, data->n_transitions, sizeof *value, ascending);
+    qsort(value, data->n_transitions, sizeof *value, base_by_real);
     *n = 0;
     for (size_t t = 0; t < data->n_transitions; t++) {
         if (*n == 0 || value[t] != value[*n - 1]) value[(*n)++] = value[t];

@@ -1,6 +1,7 @@
 #include "problem/rewards.h"
 
 #include "base/context.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,12 +17,6 @@ typedef struct mixture {
     size_t n;
     double share[REWARD_MAX_CLASSES], mean[REWARD_MAX_CLASSES], deviation[REWARD_MAX_CLASSES];
 } mixture;
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double bin_value(const mixture *mix, size_t bin)
 {
@@ -270,7 +265,7 @@ psi_status problem_reward_classes(psi_ctx *ctx, const double *rewards, size_t n,
     TRY(base_alloc(ctx, n, sizeof *sorted, &sorted));
     TRY(base_alloc_zero(ctx, 1, sizeof *mix, &mix));
     memcpy(sorted, rewards, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, ascending);
+    qsort(sorted, n, sizeof *sorted, base_by_real);
     choose_boundaries(sorted, n, mix, &out->kind, &between);
 
     TRY(base_alloc_zero(ctx, between.n, sizeof *out->value, &out->value));

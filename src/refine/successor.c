@@ -214,9 +214,16 @@ done:
     return status;
 }
 
+// Some of the points, seen as points of their own.
+typedef struct members {
+    const psi_cover_points *all;
+    uint64_t *point; // which of them
+    uint64_t *block; // (BLOCK) scratch
+} members;
+
 static psi_status members_fill(void *user, psi_ctx *ctx, const uint64_t *rows, size_t n, float *out)
 {
-    const refine_members *of = user;
+    const members *of = user;
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) of->block[i] = of->point[rows[begin + i]];
@@ -227,45 +234,29 @@ static psi_status members_fill(void *user, psi_ctx *ctx, const uint64_t *rows, s
     return PSI_OK;
 }
 
-psi_status refine_members_points(psi_ctx *ctx, size_t n, refine_members *members,
-                                 psi_cover_points *out)
-{
-    *out = *members->all;
-    out->n = n;
-    out->fill = members_fill;
-    out->user = members;
-    return members->block ? PSI_OK
-                          : base_alloc(ctx, BLOCK, sizeof *members->block, &members->block);
-}
-
-void refine_members_free(psi_ctx *ctx, refine_members *members)
-{
-    base_free(ctx, members->block);
-    members->block = NULL;
-}
-
 psi_status refine_split(psi_ctx *ctx, const psi_cover_points *points,
                         const psi_cover_options *options, const cluster_problem *problem,
                         const int32_t *labels, size_t n_labels, int32_t *of_state, size_t *n_latent)
 {
     psi_status status = PSI_OK;
-    uint64_t *state = NULL;
-    refine_members inside = {.all = points};
+    members inside = {.all = points};
     psi_cover_result covered = {0};
     *n_latent = problem->has_terminal;
-    TRY(base_alloc(ctx, points->n, sizeof *state, &state));
-    inside.point = state;
+    TRY(base_alloc(ctx, points->n, sizeof *inside.point, &inside.point));
+    TRY(base_alloc(ctx, BLOCK, sizeof *inside.block, &inside.block));
     for (size_t i = 0; i < points->n; i++) of_state[i] = -1;
     size_t done = 0; // points of clusters that were gone through
     base_progress progress = base_progress_start(ctx, options->phase, points->n);
     for (size_t k = problem->has_terminal; k < n_labels; k++) {
         size_t n = 0;
         for (size_t i = 0; i < points->n; i++) {
-            if (labels[problem->states[i]] == (int32_t)k) state[n++] = i;
+            if (labels[problem->states[i]] == (int32_t)k) inside.point[n++] = i;
         }
         if (n == 0) continue;
-        psi_cover_points of;
-        TRY(refine_members_points(ctx, n, &inside, &of));
+        psi_cover_points of = *points;
+        of.n = n;
+        of.fill = members_fill;
+        of.user = &inside;
         psi_cover_options how = *options;
         how.filter = options->filter * (double)points->n / (double)n;
         how.phase = NULL; // each is but a part
@@ -273,7 +264,8 @@ psi_status refine_split(psi_ctx *ctx, const psi_cover_points *points,
         psi_cover_free(ctx, &covered);
         TRY(psi_cover(ctx, &of, &how, &covered));
         for (size_t i = 0; i < n; i++) {
-            if (covered.labels[i] >= 0) of_state[state[i]] = covered.labels[i] + (int32_t)*n_latent;
+            if (covered.labels[i] < 0) continue;
+            of_state[inside.point[i]] = covered.labels[i] + (int32_t)*n_latent;
         }
         *n_latent += covered.n_clusters;
         TRY(base_progress_at(&progress, done += n));
@@ -281,8 +273,8 @@ psi_status refine_split(psi_ctx *ctx, const psi_cover_points *points,
     base_progress_end(&progress, points->n);
 done:
     psi_cover_free(ctx, &covered);
-    refine_members_free(ctx, &inside);
-    base_free(ctx, state);
+    base_free(ctx, inside.block);
+    base_free(ctx, inside.point);
     return status;
 }
 

@@ -45,16 +45,6 @@ psi_status refine_matrix_fill(void *matrix, psi_ctx *ctx, const uint64_t *rows, 
 psi_status refine_compare(psi_ctx *ctx, size_t n_rows, const int32_t *a, size_t n_a,
                           const int32_t *b, size_t n_b, double *agreement, int32_t *parent);
 
-// Some of the points, seen as points of their own.
-typedef struct refine_members {
-    const psi_cover_points *all;
-    const uint64_t *point; // which of them
-    uint64_t *block;       // scratch, owned
-} refine_members;
-psi_status refine_members_points(psi_ctx *ctx, size_t n, refine_members *members,
-                                 psi_cover_points *out);
-void refine_members_free(psi_ctx *ctx, refine_members *members);
-
 // Covers every old cluster by itself. Ignored states stay ignored.
 psi_status refine_split(psi_ctx *ctx, const psi_cover_points *points,
                         const psi_cover_options *options, const cluster_problem *problem,

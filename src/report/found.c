@@ -135,7 +135,12 @@ static void put_data_facts(report_page *page)
     const psi_run *run = page->run;
     report_text *html = &page->html;
     put_fact(html, "data");
-    report_escape(html, page->data_path ? page->data_path : "not known");
+    if (page->data_path) report_escape(html, page->data_path);
+    for (size_t i = 0; !page->data_path && i < run->n_data_paths; i++) {
+        if (i > 0) report_put(html, "<br>");
+        report_escape(html, run->data_paths[i]);
+    }
+    if (!page->data_path && run->n_data_paths == 0) report_put(html, "not known");
     if (!page->data && page->options->no_data) {
         report_put(html, " <span class=\"tag\">not shown</span> ");
         report_escape(html, page->options->no_data);

@@ -150,8 +150,7 @@ static void put_top(report_page *page)
 {
     report_text *html = &page->html;
     const psi_run *run = page->run;
-    const char *name = plain_name(run->data_path);
-    if (!name) name = plain_name(page->data_path);
+    const char *name = plain_name(run->n_data_paths > 0 ? run->data_paths[0] : page->data_path);
     if (!name) name = plain_name(run->folder);
     if (!name) name = "a run";
     report_put(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -337,7 +336,7 @@ psi_status psi_report_write(psi_ctx *ctx, const psi_run *run, const psi_trajecto
                         .html = {.ctx = ctx},
                         .run = run,
                         .data = data,
-                        .data_path = options->data_path ? options->data_path : run->data_path,
+                        .data_path = options->data_path,
                         .options = options};
     TRY(refuse_what_is_there(ctx, path, options->replace));
     if (data && (!run->model || data->n_observations != run->n_observations)) {

@@ -20,7 +20,7 @@ typedef struct report_page {
     char *const *action_names;        // (n_actions) hostile words; NULL: actions are numbers
     report_comparison *comparison;    // with options->other; NULL: there is none
     const psi_report_options *options;
-    const char *data_path;         // where the data are, or should be; NULL if nothing says
+    const char *data_path;         // where the data are; NULL: where the run says
     const psi_trajectories *data;  // NULL if they are gone
     report_samples *samples;       // at random …
     report_samples *least_typical; // … and others worth a look; NULL: none

@@ -94,48 +94,28 @@ static bool is_readable(const char *path)
            (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
 }
 
-// The paths of a text that has one a line, unless all of it is the name of a file: copy is cut up,
-// list points into it.
-static psi_status list_paths(psi_ctx *ctx, const char *text, char **copy, const char ***list,
-                             size_t *n)
-{
-    psi_status status = PSI_OK;
-    const bool one = is_readable(text);
-    *n = 1;
-    for (const char *at = text; !one && *at; at++) *n += *at == '\n';
-    TRY(base_copy_text(ctx, text, copy));
-    TRY(base_alloc(ctx, *n, sizeof **list, list));
-    char *at = *copy;
-    for (size_t i = 0; i < *n; i++) (*list)[i] = one ? at : strsep(&at, "\n");
-done:
-    return status;
-}
-
 psi_status psi_run_data(psi_ctx *ctx, const psi_run *run, const char *path, const char *key,
                         psi_trajectories **out)
 {
     *out = NULL;
     if (FREED(ctx, run)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
-    const char *from = path ? path : run->data_path;
+    const char *const *paths = path ? &path : (const char *const *)run->data_paths;
+    const size_t n = path ? 1 : run->n_data_paths;
     psi_trajectories *data = NULL;
-    char *copy = NULL;
-    const char **list = NULL;
-    size_t n;
     bool own;
-    if (!from) {
+    if (n == 0) {
         return FAIL(ctx, PSI_EMISSING,
                     "nothing says where the data are; name them to see observations");
     }
-    TRY(list_paths(ctx, from, &copy, &list, &n));
     for (size_t i = 0; !path && i < n; i++) {
-        if (is_readable(list[i])) continue;
+        if (is_readable(paths[i])) continue;
         TRY(FAIL(ctx, PSI_EMISSING,
                  "the data are no longer where they were when the run was made"));
     }
     const psi_read_options reading = {.size = sizeof reading,
                                       .observation_key = key ? key : run->observation_key};
-    status = psi_trajectories_read_all(ctx, list, n, &reading, &data);
+    status = psi_trajectories_read_all(ctx, paths, n, &reading, &data);
     if (!path && status != PSI_OK && status != PSI_ENOMEM && status != PSI_ECANCELLED) {
         status = FAIL(ctx, PSI_EMISSING, "the data cannot be read any more");
     }
@@ -145,14 +125,12 @@ psi_status psi_run_data(psi_ctx *ctx, const psi_run *run, const char *path, cons
         TRY(FAIL(ctx, PSI_EMISSING, "the data have changed since the run was made"));
     }
     if (!own) {
-        TRY(FAIL(ctx, PSI_EDATA, "%s is not the data set that %s was made from", from,
+        TRY(FAIL(ctx, PSI_EDATA, "%s is not the data set that %s was made from", path,
                  run->folder ? run->folder : "the run"));
     }
     *out = data;
     data = NULL;
 done:
-    base_free(ctx, list);
-    base_free(ctx, copy);
     psi_trajectories_free(ctx, data);
     return status;
 }

@@ -19,7 +19,6 @@ enum { START_LIMIT = 1 << 20, MANIFEST_LIMIT = 1 << 24 };
 // ---- what a folder holds ----------------------------------------------------------------------
 
 typedef struct contents {
-    bool exists;     // there is something in the folder
     bool manifest;   // a finished run
     bool checkpoint; // one that was interrupted, or is under way
     bool ready;      // … with nothing left but to put it in place …

@@ -96,7 +96,11 @@ static json_t *shape_out(const psi_shape *shape)
 
 static json_t *data_out(const psi_run *run)
 {
-    return json_pack("{s:s*, s:s*, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "path", run->data_path,
+    json_t *paths = json_array();
+    for (size_t i = 0; paths && i < run->n_data_paths; i++) {
+        paths = append(paths, json_string(run->data_paths[i]));
+    }
+    return json_pack("{s:o, s:s*, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "paths", paths,
                      "observation_key", run->observation_key, "fingerprint", run->fingerprint.hex,
                      "episodes", (json_int_t)run->n_episodes, "transitions",
                      (json_int_t)run->n_transitions, "observations",
@@ -236,15 +240,46 @@ static void observation_in(const json_t *data, psi_run *run)
     }
 }
 
+// Where the data were. Manifests up to November 2026 have one text, a path a line, unless there is
+// a file of that name.
+static psi_status paths_in(psi_ctx *ctx, const char *path, const json_t *data, psi_run *run)
+{
+    psi_status status = PSI_OK;
+    const json_t *paths = json_object_get(data, "paths");
+    const char *text = json_string_value(json_object_get(data, "path"));
+    size_t n = json_array_size(paths);
+    const char **list = NULL;
+    char *lines = NULL;
+    if (!paths && text) {
+        const bool one = base_is_there(text);
+        n = 1;
+        for (const char *at = text; !one && *at; at++) n += *at == '\n';
+        TRY(base_copy_text(ctx, text, &lines));
+        TRY(base_alloc(ctx, n, sizeof *list, &list));
+        char *at = lines;
+        for (size_t i = 0; i < n; i++) list[i] = one ? at : strsep(&at, "\n");
+    } else {
+        TRY(base_alloc(ctx, n, sizeof *list, &list));
+        for (size_t i = 0; i < n; i++) {
+            list[i] = json_string_value(json_array_get(paths, i));
+            if (!list[i]) TRY(no_manifest(ctx, path));
+        }
+    }
+    TRY(run_set_data_paths(ctx, run, list, n));
+done:
+    base_free(ctx, list);
+    base_free(ctx, lines);
+    return status;
+}
+
 static psi_status data_in(psi_ctx *ctx, const char *path, const json_t *data, psi_run *run)
 {
     psi_status status = PSI_OK;
-    const char *from = json_string_value(json_object_get(data, "path")),
-               *key = json_string_value(json_object_get(data, "observation_key"));
+    const char *key = json_string_value(json_object_get(data, "observation_key"));
     if (!fingerprint_in(json_object_get(data, "fingerprint"), &run->fingerprint)) {
         TRY(no_manifest(ctx, path));
     }
-    if (from) TRY(base_copy_text(ctx, from, &run->data_path));
+    TRY(paths_in(ctx, path, data, run));
     if (key) TRY(base_copy_text(ctx, key, &run->observation_key));
     observation_in(data, run);
     run->n_episodes = count_in(data, "episodes");

@@ -7,7 +7,8 @@ void psi_run_free(psi_ctx *ctx, psi_run *run)
 {
     if (!run || FREED(ctx, run)) return;
     base_free(ctx, run->folder);
-    base_free(ctx, run->data_path);
+    for (size_t i = 0; i < run->n_data_paths; i++) base_free(ctx, run->data_paths[i]);
+    base_free(ctx, run->data_paths);
     base_free(ctx, run->observation_key);
     base_free(ctx, run->failure);
     base_free(ctx, run->labels);
@@ -20,4 +21,14 @@ void psi_run_free(psi_ctx *ctx, psi_run *run)
     psi_net_free(ctx, run->representation);
     run_known_free(ctx, run->known);
     base_retire(ctx, run);
+}
+
+psi_status run_set_data_paths(psi_ctx *ctx, psi_run *run, const char *const *paths, size_t n)
+{
+    psi_status status = PSI_OK;
+    TRY(base_alloc_zero(ctx, n, sizeof *run->data_paths, &run->data_paths));
+    run->n_data_paths = n;
+    for (size_t i = 0; i < n; i++) TRY(base_copy_text(ctx, paths[i], &run->data_paths[i]));
+done:
+    return status;
 }

@@ -19,6 +19,9 @@ psi_status run_save(psi_run_folder *folder, psi_run *run);
 // PSI_EINTERNAL unless every label is of a latent state that there is, and each of those was seen.
 psi_status run_check_found(psi_ctx *ctx, const psi_run *run);
 
+// Copies where the data are into a run that does not say so yet.
+psi_status run_set_data_paths(psi_ctx *ctx, psi_run *run, const char *const *paths, size_t n);
+
 // manifest.json out; files is an array of names.
 psi_status run_manifest_save(psi_ctx *ctx, const char *path, const psi_run *run, json_t *files);
 

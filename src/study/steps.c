@@ -175,7 +175,7 @@ static psi_status cluster_now(study *of, const char *path, const char *data_path
     if (finished) TRY(study_says(of, "%s: clustered before", name));
     psi_run_folder *open = folder;
     folder = NULL;
-    TRY(psi_cluster_into(open, data_path, data, &how, out));
+    TRY(psi_cluster_into(open, &data_path, 1, data, &how, out));
 done:
     psi_run_folder_close(folder);
     return status;

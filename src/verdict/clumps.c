@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -195,12 +196,6 @@ static uint64_t outcome_of(const clumps *all, uint64_t t, size_t side)
     return pair * run->rewards->n + (uint64_t)run->rewards->of[t];
 }
 
-static int ascending_numbers(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 // How many of all transitions have less than this on a side.
 static size_t count_below(const clumps *all, size_t side, uint64_t outcome)
 {
@@ -224,7 +219,7 @@ static psi_status sort_outcomes(clumps *all)
         if (all->followed[side]) continue;
         TRY(base_alloc(all->run->ctx, n, sizeof **all->followed, &all->followed[side]));
         for (size_t t = 0; t < n; t++) all->followed[side][t] = outcome_of(all, t, side);
-        qsort(all->followed[side], n, sizeof **all->followed, ascending_numbers);
+        qsort(all->followed[side], n, sizeof **all->followed, base_by_number);
     }
 done:
     return status;
@@ -286,8 +281,8 @@ static double complete(clumps *all, int32_t label, clump *of, double gap)
 
 // How many actions a clump leaves open that stands apart by so many nats: those that were taken too
 // rarely, and those after which something odd came, which makes it stand apart, too. Each is a
-// doubt, where it is to be said.
-static psi_status find_open(clumps *all, const clump *of, int32_t label, double nats, bool said,
+// doubt, where it is to be reported.
+static psi_status find_open(clumps *all, const clump *of, int32_t label, double nats, bool report,
                             size_t *open)
 {
     psi_status status = PSI_OK;
@@ -301,7 +296,7 @@ static psi_status find_open(clumps *all, const clump *of, int32_t label, double 
         if (!run->taken[a] || nats + odd < all->safe) continue;
         if ((double)n >= all->needed[g * actions + a] && odd == 0.0) continue;
         ++*open;
-        if (!said) continue;
+        if (!report) continue;
         TRY(verdict_doubt(
             run,
             (psi_doubt){.kind = PSI_DOUBT_RARE, .state = label, .other = (int32_t)a, .visits = n}));

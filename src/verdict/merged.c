@@ -121,7 +121,7 @@ static psi_status ask_unit(judging *run, const units *all, size_t u, const chanc
         if (is_largest && 2.0 * n >= whole) continue;
         if (shows(&chances[g * actions + a], run->rewards->variance, n, whole - n)) continue;
         *shown = false;
-        if (whole == 0.0) continue; // said already
+        if (whole == 0.0) continue; // reported already
         TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
                                            .state = (int32_t)g + first,
                                            .other = (int32_t)a,

@@ -100,8 +100,8 @@ static double distance(const psi_grouping *groups, const laws *all, size_t g, si
     return apart;
 }
 
-// How far group g is from the nearest other one, where they differ most. A hidden latent state is
-// taken to be no nearer than that.
+// How far group g is from the nearest other one, where they differ most. A latent state that
+// was not found is taken to be no nearer than that.
 static double distance_to_nearest(const psi_grouping *groups, const laws *all, size_t g)
 {
     double nearest = 1.0;
@@ -273,7 +273,7 @@ static psi_status say_what_is_rare(judging *run, const units *all, const uint8_t
         if (clear[u] || g < 0 || (double)all->rows[u] <= few) continue;
         for (size_t a = 0; a < actions; a++) {
             if (is_shown(run, all, u, a, needed)) continue;
-            if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // said already
+            if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // reported already
             TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
                                                .state = g + first,
                                                .other = (int32_t)a,

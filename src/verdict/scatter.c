@@ -1,6 +1,7 @@
 #include "verdict/scatter.h"
 
 #include "base/context.h"
+#include "base/order.h"
 #include "verdict/units.h"
 
 #include <math.h>
@@ -16,15 +17,9 @@ void verdict_scatter_free(psi_ctx *ctx, scatter *all)
     base_free(ctx, all->part);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *value, size_t n)
 {
-    qsort(value, n, sizeof *value, ascending);
+    qsort(value, n, sizeof *value, base_by_real);
     return 0.5 * (value[(n - 1) / 2] + value[n / 2]);
 }
 

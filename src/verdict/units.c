@@ -121,7 +121,7 @@ done:
 }
 
 // The planes of the tree may cut a few rows off from those that they look most like: rows of small
-// units are compared with all others. Where very many are small, nothing is said for any of them.
+// units are compared with all others. Where very many are small, none of them is.
 static psi_status link_small_units(judging *run, int32_t *to)
 {
     psi_status status = PSI_OK;

@@ -49,7 +49,7 @@ class Agents(unittest.TestCase):
         found = json.loads(self.succeed("agent", *arguments, "--json").stdout)
         return found, [one["reward_per_step"] for one in found["runs"]]
 
-    def test_scores_do_not_depend_on_threads_or_company(self):
+    def test_scores_do_not_depend_on_threads_or_other_agents(self):
         task = ("column-world", "--kind", "tabular", "--episodes", "30")
         found, three = self.scores(*task, "--seeds", "3", "--threads", "2")
         self.assertAlmostEqual(found["optimum"]["reward_per_step"], 1 / 3)

@@ -76,8 +76,8 @@ class Models(unittest.TestCase):
                 (("--labels", "init,goal"), 4), (("--epsilon", "1e-7"), 3)):
             found = self.succeed("quotient", model, *options)
             self.assertEqual(found["blocks"], expected, options)
-        said = run("quotient", model).stdout
-        self.assertIn("every signature was compared", said)
+        printed = run("quotient", model).stdout
+        self.assertIn("every signature was compared", printed)
         self.assertIn("by successor features", run("quotient", model, "--epsilon", "1e-7").stdout)
 
     def test_tolerance_and_its_defect(self):

@@ -53,7 +53,7 @@ static psi_status go_on(psi_ctx *ctx, const char *folder, size_t refinements)
     options.user = &stop;
     psi_status status = psi_run_folder_open(ctx, folder, PSI_FOLDER_RESUME, &to);
     if (status != PSI_OK) return status;
-    status = psi_cluster_into(to, NULL, data, &options, &run);
+    status = psi_cluster_into(to, NULL, 0, data, &options, &run);
     psi_run_free(ctx, run);
     return status;
 }

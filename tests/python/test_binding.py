@@ -115,7 +115,7 @@ def test_a_wrong_argument_of_a_long_call_is_said_where_it_was_made():
     for wrong in ({"episodes": 2.5}, {"episodes": -1}, {"seed": -1}):
         with pytest.raises(psifold.UsageError, match="whole number"):
             psifold.generate("column-world", **wrong)
-    for arguments, error in [((3.5, None, None), ctypes.ArgumentError), ((), TypeError)]:
+    for arguments, error in [((3.5, 1, None, None), ctypes.ArgumentError), ((), TypeError)]:
         with pytest.raises(error):
             _native.Session(1).work("flat_data_read", *arguments)
 

@@ -1,5 +1,7 @@
 """Trajectories from arrays, files, environments and Minari; hostile arrays."""
 
+from pathlib import Path
+
 import gymnasium as gym
 import h5py
 import minari
@@ -350,5 +352,8 @@ def test_several_files_are_one_data_set(tmp_path):
     run = psifold.cluster(paths, seed=0)
     assert len(run.labels) == len(parts[0].observations) + len(parts[1].observations)
     assert run.data.n_episodes == 120  # found again by both paths
+    kept = tuple(Path(path).resolve() for path in paths)
+    assert run.manifest["data"]["paths"] == [str(path) for path in kept]
+    assert psifold.load(run.folder).data.paths == kept
     with pytest.raises(psifold.UsageError):
         psifold.read([])

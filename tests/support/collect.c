@@ -36,7 +36,8 @@ psi_status test_cluster_into(psi_ctx *ctx, const char *folder, psi_folder_mode m
     psi_run_folder *to;
     *out = NULL;
     psi_status status = psi_run_folder_open(ctx, folder, mode, &to);
-    if (status == PSI_OK) status = psi_cluster_into(to, "data", data, options, out);
+    if (status == PSI_OK)
+        status = psi_cluster_into(to, &(const char *){"data"}, 1, data, options, out);
     if (status == PSI_OK) test_check_run(folder);
     return status;
 }

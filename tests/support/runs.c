@@ -38,7 +38,7 @@ void test_cluster_run(psi_ctx *ctx, const char *folder, const char *name, uint64
     assert_ok(ctx, psi_trajectories_read(ctx, data_path, NULL, &data));
     const psi_cluster_options chosen = how ? *how : psi_cluster_defaults();
     assert_ok(ctx, psi_run_folder_open(ctx, test_path(folder, "run"), PSI_FOLDER_NEW, &to));
-    assert_ok(ctx, psi_cluster_into(to, data_path, data, &chosen, &run));
+    assert_ok(ctx, psi_cluster_into(to, &data_path, 1, data, &chosen, &run));
     test_check_run(run->folder);
     psi_run_free(ctx, run);
     psi_trajectories_free(ctx, data);

@@ -19,7 +19,7 @@ void test_hear(void *user, bool detail, const char *line)
 
 void test_assert_heard(const test_listener *all, const char *words)
 {
-    if (!strstr(all->text, words)) fail_msg("nobody said \"%s\", but:%s", words, all->text);
+    if (!strstr(all->text, words)) fail_msg("\"%s\" is not among:%s", words, all->text);
 }
 
 psi_study_options test_study_options(const char *output, test_listener *all)

@@ -112,3 +112,16 @@ const char *test_path(const char *folder, const char *name)
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }
+
+void test_put(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+void test_put_text(const char *path, const char *text)
+{
+    test_put(path, text, strlen(text));
+}

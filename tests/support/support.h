@@ -48,4 +48,8 @@ void test_folder_free(char *folder);
 // "folder/name", overwritten by the fourth next call.
 const char *test_path(const char *folder, const char *name);
 
+// A file of these bytes, in the place of what was there.
+void test_put(const char *path, const void *bytes, size_t size);
+void test_put_text(const char *path, const char *text);
+
 #endif

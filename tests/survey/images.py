@@ -12,7 +12,7 @@ import numpy as np
 
 from vectors import command_line
 
-FAMILIES = ["noise", "jitter", "light", "company", "dark"]
+FAMILIES = ["noise", "jitter", "light", "distractor", "dark"]
 PIXELS, LONGEST = 20, 50
 
 
@@ -33,12 +33,12 @@ class Camera:
             image[top + down:top + down + size - 1, left + right:left + right + size - 1] = bright
         else:
             image[top:top + size, left:left + size] = bright
-        if self.family == "company":  # another square, which goes its own way
+        if self.family == "distractor":  # another square, which goes its own way
             self.other = np.clip(self.other + rng.integers(-1, 2, 2), 0, PIXELS - 3)
             image[self.other[0]:self.other[0] + 3, self.other[1]:self.other[1] + 3] = 120
         if self.family == "light":
             image = image * rng.uniform(0.4, 1) + rng.uniform(0, 40)
-        image += rng.normal(0, 5 if self.family == "company" else 15, image.shape)
+        image += rng.normal(0, 5 if self.family == "distractor" else 15, image.shape)
         return np.clip(image, 0, 255).astype(np.uint8)
 
 

@@ -139,7 +139,7 @@ def tiles(rng, v):
     return np.hstack(rows)
 
 
-def hot(rng, v):
+def noisy_one_hot(rng, v):
     return one_hot(v.which, v.n) + 0.06 * rng.normal(size=(len(v.which), v.n))
 
 
@@ -176,8 +176,8 @@ def helix(rng, v):
 
 
 WAYS = [number, described, mixed, multi, clock, randomised, walk, heavy, bits, echo, echo_whole, turned, guises,
-        overlapping, circle, scales, tiles, hot, last_bit, image, jitter, helix]
-FIRST_OF_DOORS, WAYS_OF_DOORS = 10000, [number, described, scales, hot, image, circle]
+        overlapping, circle, scales, tiles, noisy_one_hot, last_bit, image, jitter, helix]
+FIRST_OF_DOORS, WAYS_OF_DOORS = 10000, [number, described, scales, noisy_one_hot, image, circle]
 
 
 # --- ways of paying, acting and ending -----------------------------------------------------------

@@ -28,14 +28,6 @@ static void test_scores(void **state)
     assert_true(psi_agent_score_of(NULL, 0).reward_per_step == 0);
 }
 
-static void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void test_csv(void **state)
 {
     (void)state;
@@ -64,7 +56,7 @@ static void test_csv(void **state)
         "episode,steps,total_steps,reward,truncated,epsilon,loss\n1,1,1,1,0,0,0",
         "episode,steps,total_steps,reward,truncated,epsilon,loss\n1,1,1,1,0,0,0\nmore"};
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
-        write_text(path, BAD[i]);
+        test_put_text(path, BAD[i]);
         assert_status(ctx, psi_curve_load_csv(ctx, path, &read, &n), PSI_EFORMAT);
         assert_null(read);
     }

@@ -103,10 +103,7 @@ static void what_appears_before_the_commit_stays(void **state)
         const char *path = test_path(folder, kind == BASE_FILE ? "file" : "folder");
         base_output *output;
         assert_ok(ctx, base_output_open(ctx, path, (base_output_kind)kind, false, &output));
-        FILE *other = fopen(path, "w");
-        assert_non_null(other);
-        fputs("precious", other);
-        fclose(other);
+        test_put_text(path, "precious");
         assert_status(ctx, base_output_commit(output), PSI_EUSAGE);
         test_assert_error_says(ctx, "appeared while it was being written");
         assert_content(ctx, path, "precious");

@@ -12,10 +12,7 @@
 
 static void put(const char *folder, const char *name, const char *text)
 {
-    FILE *file = fopen(test_path(folder, name), "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    test_put_text(test_path(folder, name), text);
 }
 
 static void every_group_above_counts(void **state)

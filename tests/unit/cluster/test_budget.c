@@ -1,5 +1,6 @@
 // A budget that ends anywhere: the answer so far, a whole folder, and a run that goes on to the
-// same end. Time runs out when the test says so: after refinement n a deadline in the past is set.
+// same end. Time runs out when the test says so: after refinement n, or within a phase, a deadline
+// in the past is set.
 #include "support/collect.h"
 #include "support/support.h"
 
@@ -44,7 +45,7 @@ static psi_run *cluster(psi_ctx *ctx, const psi_trajectories *data, psi_method m
     assert_ok(
         ctx, psi_run_folder_open(ctx, folder, resume ? PSI_FOLDER_RESUME : PSI_FOLDER_NEW, &place));
     assert_false(psi_run_folder_finished(place));
-    assert_ok(ctx, psi_cluster_into(place, "data", data, &how, &found));
+    assert_ok(ctx, psi_cluster_into(place, &(const char *){"data"}, 1, data, &how, &found));
     test_check_run(folder);
     assert_ok(ctx, base_cancelled(ctx)); // no deadline is left behind
     if (told) *told = c.told;
@@ -129,15 +130,35 @@ static void successor_features_are_stopped_anywhere(void **state)
     stop_everywhere("point-column-world", 40, PSI_METHOD_SUCCESSOR_FEATURES, 4, true);
 }
 
+// A phase that time runs out in, as soon as it reports itself.
+typedef struct cut {
+    psi_ctx *ctx;
+    const char *phase;
+} cut;
+
+static void cut_short(void *user, const psi_progress *progress)
+{
+    const cut *of = user;
+    if (strcmp(progress->phase, of->phase) == 0) base_set_deadline(of->ctx, 1e-9);
+}
+
+static psi_ctx *ctx_to_cut(cut *of)
+{
+    const psi_options options = {.threads = 1, .progress = cut_short, .user = of};
+    assert_int_equal(psi_ctx_new(&options, &of->ctx), PSI_OK);
+    return of->ctx;
+}
+
 // Labels may be certain, but what was learnt of them is not all that was to be learnt.
 static void a_network_is_cut_short(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(1);
+    cut network = {.phase = "training the representation"};
+    psi_ctx *ctx = ctx_to_cut(&network);
     psi_trajectories *data = test_collect(ctx, "point-column-world", 100, 3, NULL);
     psi_cluster_options how = psi_cluster_defaults();
     psi_run *found;
-    how.budget = 4.0;
+    how.budget = 1e6;
     how.representation_steps = 100000000;
     assert_ok(ctx, psi_cluster(ctx, data, &how, &found));
     assert_true(found->stopped);
@@ -160,12 +181,14 @@ static psi_trajectories *collect_images(psi_ctx *ctx, uint64_t episodes, const c
 static void features_of_images_are_cut_short(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(1);
+    cut features = {.phase = "learning features"};
+    psi_ctx *ctx = ctx_to_cut(&features);
     psi_trajectories *data = collect_images(ctx, 3, "10");
     psi_cluster_options how = psi_cluster_defaults();
     psi_run *found;
-    how.budget = 12.0;
+    how.budget = 1e6;
     how.trunk_steps = 100000000;
+    how.representation_steps = 20;
     assert_ok(ctx, psi_cluster(ctx, data, &how, &found));
     assert_true(found->stopped && found->n_latent > 1 && found->n_steps > 0);
     assert_int_equal(found->verdict, PSI_VERDICT_UNDETERMINED);

@@ -129,14 +129,6 @@ static inline void test_minari_write(const char *path, const test_minari *how)
     H5Fclose(file);
 }
 
-static inline void test_text_write(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 // Are these the trajectories that test_minari_write describes?
 static inline void test_minari_check(psi_ctx *ctx, const psi_trajectories *data)
 {

@@ -93,14 +93,6 @@ static char *contents(const char *path, size_t *size)
     return bytes;
 }
 
-static void put_contents(const char *path, const char *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    fclose(file);
-}
-
 static void test_same_arrays_same_bytes(void **state)
 {
     (void)state;
@@ -303,7 +295,7 @@ static void test_kinds_and_orders(void **state)
     zip_fclose(entry);
     zip_discard(zip);
     const char *one = test_path(folder, "a.npy");
-    put_contents(one, bytes, (size_t)size);
+    test_put(one, bytes, (size_t)size);
     check_loaded(one, NULL, &expected);
 }
 
@@ -336,7 +328,7 @@ static void test_hostile_headers(void **state)
                                     "'shape': %s}",
                                     i % 2 ? "True" : "False", cases[i].shape);
         bytes[10 + length] = '\n';
-        put_contents(path, bytes, sizeof bytes);
+        test_put(path, bytes, sizeof bytes);
         assert_refused(path, NULL, PSI_INT32, PSI_EFORMAT, cases[i].words);
     }
 }
@@ -355,12 +347,12 @@ static void test_damage(void **state)
         psi_shape shape;
         void *data;
         for (size_t n = 0; n < size; n++) {
-            put_contents(path, bytes, n);
+            test_put(path, bytes, n);
             assert_refused(path, name, PSI_INT32, PSI_EFORMAT, "");
         }
         for (size_t i = 0; i < size; i++) {
             bytes[i] = (char)(bytes[i] ^ 0x41);
-            put_contents(path, bytes, size);
+            test_put(path, bytes, size);
             const psi_status status = psi_array_load(ctx, path, name, PSI_INT32, &shape, &data);
             if (status == PSI_OK && !npy) {
                 assert_memory_equal(data, arrays[0].data, 60);
@@ -415,7 +407,7 @@ static void test_allocation_faults(void **state)
     char bytes[152] = "\x93NUMPY\x01\x00\x76\x00"
                       "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3)}";
     memset(bytes + 66, ' ', 62);
-    put_contents(test_path(folder, "f.npy"), bytes, sizeof bytes);
+    test_put(test_path(folder, "f.npy"), bytes, sizeof bytes);
     snprintf(path, sizeof path, "%s", test_path(folder, "f.npy"));
     assert_true(test_fault_sweep(load_turned, path) > 4);
 }

@@ -203,9 +203,9 @@ static void test_a_file_of_something_else(void **state)
                 (test_layout){0});
     H5Fclose(file);
     test_refused(ctx, path, NULL, PSI_EFORMAT, "not in the layout", "weights");
-    test_text_write(path, "some text that is longer than a signature");
+    test_put_text(path, "some text that is longer than a signature");
     test_refused(ctx, path, NULL, PSI_EFORMAT, "neither", ".npz");
-    test_text_write(path, "");
+    test_put_text(path, "");
     test_refused(ctx, path, NULL, PSI_EFORMAT, "neither", ".npz");
     remove(path);
     test_refused(ctx, path, NULL, PSI_EIO, "cannot open", "No such file");

@@ -11,7 +11,7 @@ static void write_metadata(int start, int n)
 {
     char text[512];
     snprintf(text, sizeof text, METADATA, start, n);
-    test_text_write(test_path(folder, "metadata.json"), text);
+    test_put_text(test_path(folder, "metadata.json"), text);
 }
 
 static const char *sample(test_minari how)
@@ -182,18 +182,18 @@ static void test_metadata_that_contradicts(void **state)
     const char *path = sample((test_minari){0});
     const char *metadata = test_path(folder, "metadata.json");
     psi_trajectories *data;
-    test_text_write(metadata, "{\"total_episodes\": 4}");
+    test_put_text(metadata, "{\"total_episodes\": 4}");
     assert_status(ctx, psi_trajectories_read(ctx, path, NULL, &data), PSI_EDATA);
     test_assert_error_says(ctx, "total_episodes is 4");
-    test_text_write(metadata, "{\"action_space\": \"{\\\"type\\\": \\\"Box\\\"}\"}");
+    test_put_text(metadata, "{\"action_space\": \"{\\\"type\\\": \\\"Box\\\"}\"}");
     assert_status(ctx, psi_trajectories_read(ctx, path, NULL, &data), PSI_EUNSUPPORTED);
     test_assert_error_says(ctx, "Box");
-    test_text_write(metadata, "{\"action_space\": \"{\"}");
+    test_put_text(metadata, "{\"action_space\": \"{\"}");
     assert_status(ctx, psi_trajectories_read(ctx, path, NULL, &data), PSI_EFORMAT);
-    test_text_write(metadata, "[");
+    test_put_text(metadata, "[");
     assert_status(ctx, psi_trajectories_read(ctx, path, NULL, &data), PSI_EFORMAT);
     remove(path);
-    test_text_write(metadata, "{\"data_format\": \"arrow\"}");
+    test_put_text(metadata, "{\"data_format\": \"arrow\"}");
     assert_status(ctx, psi_trajectories_read(ctx, folder, NULL, &data), PSI_EUNSUPPORTED);
     test_assert_error_says(ctx, "arrow");
     remove(metadata);

@@ -8,7 +8,6 @@ typedef struct sample {
     int64_t actions[5], lengths[2], states[7];
     double rewards[5];
     uint8_t terminated[2], truncated[2];
-    size_t n_lengths, n_states;
     bool stored, fortran, no_truncated, n_actions, latent;
     const char *observation_shape, *actions_shape;
 } sample;

@@ -65,9 +65,9 @@ static void test_truncated_is_not_terminated(void **state)
 static void test_actions_that_never_occur_count(void **state)
 {
     (void)state;
-    test_text_write(test_path(folder, "metadata.json"),
-                    "{\"action_space\": \"{\\\"type\\\": \\\"Discrete\\\", \\\"n\\\": 6, "
-                    "\\\"start\\\": 0}\"}");
+    test_put_text(test_path(folder, "metadata.json"),
+                  "{\"action_space\": \"{\\\"type\\\": \\\"Discrete\\\", \\\"n\\\": 6, "
+                  "\\\"start\\\": 0}\"}");
     psi_trajectories *data = read_sample((test_minari){0}, 0);
     psi_summary *summary;
     assert_int_equal(data->n_actions, 6);

@@ -134,14 +134,6 @@ static void test_pairs_that_do_not_fit_are_refused(void **state)
     psi_ctx_free(ctx);
 }
 
-static void write_file(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 static psi_status load(psi_ctx *ctx, void *argument)
 {
     const bool *test = argument;
@@ -162,17 +154,17 @@ static void test_files_put_there_by_hand(void **state)
     assert_false(psi_mnist_present(ctx));
     assert_status(ctx, load(ctx, &train), PSI_EMISSING);
     test_assert_error_says(ctx, "psifold fetch mnist");
-    write_file(test_path(folder, ENV_MNIST.file[0].name), images, images_file(images, 30));
+    test_put(test_path(folder, ENV_MNIST.file[0].name), images, images_file(images, 30));
     assert_status(ctx, load(ctx, &train), PSI_EMISSING);
-    write_file(test_path(folder, ENV_MNIST.file[1].name), labels, labels_file(labels, 30));
+    test_put(test_path(folder, ENV_MNIST.file[1].name), labels, labels_file(labels, 30));
     assert_ok(ctx, load(ctx, &train));
     assert_true(test_fault_sweep(load, &train) >= 6);
     assert_status(ctx, load(ctx, &test), PSI_EMISSING);
-    write_file(test_path(folder, ENV_MNIST.file[2].name), images, images_file(images, 10));
-    write_file(test_path(folder, ENV_MNIST.file[3].name), labels, labels_file(labels, 10) - 1);
+    test_put(test_path(folder, ENV_MNIST.file[2].name), images, images_file(images, 10));
+    test_put(test_path(folder, ENV_MNIST.file[3].name), labels, labels_file(labels, 10) - 1);
     assert_status(ctx, load(ctx, &test), PSI_EFORMAT);
     test_assert_error_says(ctx, "t10k-labels-idx1-ubyte is cut off");
-    write_file(test_path(folder, ENV_MNIST.file[3].name), labels, labels_file(labels, 10));
+    test_put(test_path(folder, ENV_MNIST.file[3].name), labels, labels_file(labels, 10));
     assert_ok(ctx, load(ctx, &test));
     assert_true(psi_mnist_present(ctx));
 

@@ -67,14 +67,6 @@ static char *read_whole(const char *path, size_t *size)
     return bytes;
 }
 
-static void write_whole(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void assert_same(const nn_named_tensor *got, const nn_named_tensor *want)
 {
     size_t bytes;
@@ -394,7 +386,7 @@ static void every_kind_of_damage_is_named(void **state)
         char *bytes =
             assemble(strlen(d->header), d->header, strlen(d->header), d->data_bytes, &size);
         const char *path = test_path(f->folder, "hostile");
-        write_whole(path, bytes, size);
+        test_put(path, bytes, size);
         for (int from_memory = 0; from_memory < 2; from_memory++) {
             nn_safetensors *file;
             const psi_status status = from_memory
@@ -534,7 +526,7 @@ static void a_huge_file_costs_nothing_to_refuse(void **state)
     const char *path = test_path(f->folder, "huge");
     size_t size;
     char *bytes = assemble(2, "{}", 2, 0, &size);
-    write_whole(path, bytes, size);
+    test_put(path, bytes, size);
     free(bytes);
     if (truncate(path, (off_t)1 << 40) != 0) skip();
     nn_safetensors *file;

@@ -1,5 +1,5 @@
 // The tree of looks: every observation is in one cell, also where the tree has grown from some of
-// them only, cells are small where groups meet, and rows are voted for by their like.
+// them only, cells are small at borders of groups, and rows are voted for by their like.
 #include "support/support.h"
 
 #include "base/random.h"

@@ -388,14 +388,6 @@ static void names_that_are_scripts_stay_names(void **state)
     psi_ctx_free(ctx);
 }
 
-static void put_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void damaged_folders_are_refused_with_the_name_of_the_file(void **state)
 {
     (void)state;
@@ -434,17 +426,17 @@ static void damaged_folders_are_refused_with_the_name_of_the_file(void **state)
             assert_ok(ctx,
                       psi_arrays_save(ctx, test_path(inner, "run/clusters-01.npy"), &array, 1));
         } else if (i == 3) {
-            put_file(test_path(inner, "run/manifest.json"), "{\"data\": ");
+            test_put_text(test_path(inner, "run/manifest.json"), "{\"data\": ");
             expected = PSI_EFORMAT;
         } else if (i == 4) {
-            put_file(test_path(inner, "run/latent.npz"), "not an archive");
+            test_put_text(test_path(inner, "run/latent.npz"), "not an archive");
             expected = PSI_EFORMAT;
         } else if (i == 5) {
-            put_file(test_path(inner, "run/refinements.jsonl"),
-                     "{\"clusters\": 2, \"looked_at\": 9, \"ignored_fraction\": 1e300}\n");
+            test_put_text(test_path(inner, "run/refinements.jsonl"),
+                          "{\"clusters\": 2, \"looked_at\": 9, \"ignored_fraction\": 1e300}\n");
             expected = PSI_EFORMAT;
         } else if (i == 6) {
-            put_file(test_path(inner, "run/manifest.json"), "[1, 2, 3]");
+            test_put_text(test_path(inner, "run/manifest.json"), "[1, 2, 3]");
             expected = PSI_EFORMAT;
             names = "manifest.json";
         } else if (i == 7) {
@@ -452,8 +444,8 @@ static void damaged_folders_are_refused_with_the_name_of_the_file(void **state)
             expected = PSI_EIO;
             names = "refinements.jsonl";
         } else if (i == 9) {
-            put_file(test_path(inner, "run/refinements.jsonl"),
-                     "{\"clusters\": \"many\", \"looked_at\": 9, \"ignored_fraction\": 0}\n");
+            test_put_text(test_path(inner, "run/refinements.jsonl"),
+                          "{\"clusters\": \"many\", \"looked_at\": 9, \"ignored_fraction\": 0}\n");
             expected = PSI_EFORMAT;
         } else {
             const psi_array less = {"x", PSI_INT32, {1, {3}}, labels};

@@ -274,17 +274,9 @@ static void take(psi_ctx *ctx, const char *run, snapshot *out)
     }
 }
 
-static void write_all(const char *path, const char *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void put_back(const snapshot *from)
 {
-    for (size_t f = 0; f < FILES; f++) write_all(from->path[f], from->bytes[f], from->size[f]);
+    for (size_t f = 0; f < FILES; f++) test_put(from->path[f], from->bytes[f], from->size[f]);
 }
 
 static void snapshot_free(psi_ctx *ctx, snapshot *from)
@@ -332,7 +324,7 @@ static void a_damaged_checkpoint_is_refused(void **state)
             const uint32_t size = (uint32_t)whole.size[f], at = base_random_below(&random, size);
             const char before = whole.bytes[f][at];
             whole.bytes[f][at] ^= (char)(1 + base_random_below(&random, 255));
-            write_all(whole.path[f], whole.bytes[f], damage < 10 ? (size_t)at : size);
+            test_put(whole.path[f], whole.bytes[f], damage < 10 ? (size_t)at : size);
             whole.bytes[f][at] = before;
             assert_refused_or_resumed(ctx, resume(ctx, data, run));
         }

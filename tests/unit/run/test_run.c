@@ -25,7 +25,10 @@ static void assert_same_run(const psi_run *one, const psi_run *other)
     assert_true(one->finished && other->finished);
     assert_string_equal(one->folder, other->folder);
     assert_string_equal(one->fingerprint.hex, other->fingerprint.hex);
-    assert_string_equal(one->data_path, other->data_path);
+    assert_int_equal(one->n_data_paths, other->n_data_paths);
+    for (size_t i = 0; i < one->n_data_paths; i++) {
+        assert_string_equal(one->data_paths[i], other->data_paths[i]);
+    }
     assert_string_equal(one->when, other->when);
     const size_t sizes[] = {one->n_episodes, one->n_transitions, one->n_observations,
                             one->n_actions,  one->n_latent,      one->n_steps,
@@ -184,6 +187,64 @@ static void a_run_knows_its_data(void **state)
     test_assert_error_says(ctx, "have changed");
     test_folder_free(other);
     psi_run_free(ctx, run);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+static void assert_finds_both(psi_ctx *ctx, const char *folder)
+{
+    psi_run *run;
+    psi_trajectories *data;
+    assert_ok(ctx, psi_run_load(ctx, folder, &run));
+    assert_int_equal(run->n_data_paths, 2);
+    assert_ok(ctx, psi_run_data(ctx, run, NULL, NULL, &data));
+    assert_int_equal(data->n_episodes, 80);
+    psi_trajectories_free(ctx, data);
+    psi_run_free(ctx, run);
+}
+
+// Of several files, also of one whose name has two lines; and manifests of the form that was
+// before.
+static void a_run_knows_all_files_of_its_data(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder(), *other = test_folder(), one[512], two[512], plain[512], old[1024];
+    snprintf(one, sizeof one, "%s/data.npz", folder);
+    snprintf(two, sizeof two, "%s/two\nlines.npz", folder);
+    snprintf(plain, sizeof plain, "%s/plain.npz", folder);
+    test_cluster_run(ctx, folder, "column-world", 40, NULL, NULL);
+    test_cluster_run(ctx, other, "column-world", 40, NULL, NULL);
+    assert_int_equal(rename(test_path(other, "data.npz"), two), 0);
+    const char *const paths[] = {one, two};
+    const psi_cluster_options options = psi_cluster_defaults();
+    psi_run_folder *to;
+    psi_trajectories *data;
+    psi_run *run;
+    assert_ok(ctx, psi_trajectories_read_all(ctx, paths, 2, NULL, &data));
+    const char *both = test_path(folder, "both");
+    assert_ok(ctx, psi_run_folder_open(ctx, both, PSI_FOLDER_NEW, &to));
+    assert_ok(ctx, psi_cluster_into(to, paths, 2, data, &options, &run));
+    psi_run_free(ctx, run);
+    psi_trajectories_free(ctx, data);
+    assert_finds_both(ctx, both);
+
+    const char *path = test_path(both, "manifest.json");
+    json_t *manifest;
+    assert_ok(ctx, base_json_load(ctx, path, 1 << 20, &manifest));
+    json_t *of = json_object_get(manifest, "data"), *kept = json_object_get(of, "paths");
+    assert_string_equal(json_string_value(json_array_get(kept, 1)), two);
+    json_array_set_new(kept, 1, json_integer(7));
+    assert_ok(ctx, base_json_save(ctx, path, manifest));
+    assert_status(ctx, psi_run_load(ctx, both, &run), PSI_EFORMAT);
+    json_object_del(of, "paths");
+    assert_int_equal(rename(two, plain), 0);
+    snprintf(old, sizeof old, "%s\n%s", one, plain);
+    json_object_set_new(of, "path", json_string(old));
+    assert_ok(ctx, base_json_save(ctx, path, manifest));
+    json_decref(manifest);
+    assert_finds_both(ctx, both);
+    test_folder_free(other);
     test_folder_free(folder);
     psi_ctx_free(ctx);
 }
@@ -414,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_run_that_is_read_is_the_one_that_was_found),
         cmocka_unit_test(levels_go_from_terminal_states_to_the_final_labels),
         cmocka_unit_test(a_run_knows_its_data),
+        cmocka_unit_test(a_run_knows_all_files_of_its_data),
         cmocka_unit_test(errors_fall_refinement_by_refinement),
         cmocka_unit_test(labels_are_the_runs_own_or_predicted),
         cmocka_unit_test(a_manifest_that_makes_no_sense_is_refused),

@@ -81,14 +81,6 @@ static void data_that_do_not_fit_are_refused(void **state)
 
 // ---- pages --------------------------------------------------------------------------------------
 
-static void put_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void claims_stand_beside_ours_and_stay_words(void **state)
 {
     (void)state;
@@ -97,9 +89,9 @@ static void claims_stand_beside_ours_and_stay_words(void **state)
     size_t size;
     const char *folders[] = {folder};
     snprintf(page, sizeof page, "%s/index.html", folder);
-    put_file(test_path(folder, "map.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>");
-    put_file(test_path(folder, "map-dark.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>");
-    put_file(
+    test_put_text(test_path(folder, "map.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>");
+    test_put_text(test_path(folder, "map-dark.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>");
+    test_put_text(
         test_path(folder, "results.json"),
         "{\"title\": \"<script>alert(1)</script>\", \"what\": \"a & b\", \"claims\": [{\"claim\": "
         "\"<b>c</b>\", \"paper\": \"100\", \"ours\": \"99\", \"holds\": false}, 5, {\"holds\": "
@@ -139,12 +131,12 @@ static void results_that_are_none_are_refused(void **state)
         "{\"title\": \"t\", \"figures\": [{\"name\": \"../../etc/passwd\"}]}",
         "{\"title\": \"t\", \"figures\": [{\"name\": 7}]}", "{"};
     for (size_t i = 0; i < 5; i++) {
-        put_file(test_path(folder, "results.json"), wrong[i]);
+        test_put_text(test_path(folder, "results.json"), wrong[i]);
         assert_status(ctx, psi_report_studies(ctx, page, "t", 1, folders), PSI_EFORMAT);
         test_assert_error_says(ctx, "results.json");
     }
-    put_file(test_path(folder, "results.json"),
-             "{\"title\": \"t\", \"figures\": [{\"name\": \"missing\"}]}");
+    test_put_text(test_path(folder, "results.json"),
+                  "{\"title\": \"t\", \"figures\": [{\"name\": \"missing\"}]}");
     assert_status(ctx, psi_report_studies(ctx, page, "t", 1, folders), PSI_EIO);
     assert_int_not_equal(stat(page, &info), 0);
     test_folder_free(folder);
@@ -163,7 +155,7 @@ static void every_allocation_may_fail(void **state)
 {
     (void)state;
     char *folder = test_folder();
-    put_file(test_path(folder, "results.json"), "{\"title\": \"t\", \"what\": \"w\"}");
+    test_put_text(test_path(folder, "results.json"), "{\"title\": \"t\", \"what\": \"w\"}");
     assert_in_range(test_fault_sweep(write_study, folder), 5, 100);
     test_folder_free(folder);
 }

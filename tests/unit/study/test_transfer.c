@@ -154,8 +154,8 @@ static void put_results(psi_ctx *ctx, const char *folder, const char *digits, in
 
 // Calls the study until it says which representation it takes, or that it has to make one, or until
 // it has collected data for that.
-static void find(const char *output, const char *digits, const char *until, const char *said,
-                 const char *not_said)
+static void find(const char *output, const char *digits, const char *until, const char *words,
+                 const char *other)
 {
     psi_ctx *ctx = test_ctx(1);
     test_listener all = {.text = "", .cancel = ctx, .when = until};
@@ -163,8 +163,8 @@ static void find(const char *output, const char *digits, const char *until, cons
     options.digits = digits;
     options.episodes = 3;
     test_study_refused(ctx, "transfer", &options, PSI_ECANCELLED, "stopped on request");
-    test_assert_heard(&all, said);
-    if (not_said) assert_null(strstr(all.text, not_said));
+    test_assert_heard(&all, words);
+    if (other) assert_null(strstr(all.text, other));
     psi_ctx_free(ctx);
 }
 

@@ -68,7 +68,7 @@ static void results_do_not_depend_on_threads(void **state)
 }
 
 // Those that look through one network are played together: what comes out is what each does alone.
-static void company_changes_nothing(void **state)
+static void other_agents_of_a_batch_change_nothing(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
@@ -333,7 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_do_not_depend_on_threads),
-        cmocka_unit_test(company_changes_nothing),
+        cmocka_unit_test(other_agents_of_a_batch_change_nothing),
         cmocka_unit_test(a_result_is_kept_and_read_again),
         cmocka_unit_test(another_trial_is_refused),
         cmocka_unit_test(a_trial_goes_on_from_its_checkpoint),
