@@ -144,7 +144,8 @@ static void cut_short(void *user, const psi_progress *progress)
 
 static psi_ctx *ctx_to_cut(cut *of)
 {
-    const psi_options options = {.threads = 1, .progress = cut_short, .user = of};
+    const psi_options options = {
+        .size = sizeof options, .threads = 1, .progress = cut_short, .user = of};
     assert_int_equal(psi_ctx_new(&options, &of->ctx), PSI_OK);
     return of->ctx;
 }
