@@ -32,13 +32,14 @@ done:
 }
 
 // *apart: they do, and run->found is what follows from that.
-static psi_status group_apart(clustering_run *run, size_t width, const float *weight, bool *apart)
+static psi_status group_apart(clustering_run *run, size_t width, const float *weight, bool by_means,
+                              bool *apart)
 {
     psi_status status = PSI_OK;
     problem_looks tree = run->looks;
     bool several;
     *apart = false;
-    TRY(problem_looks_apart(run->ctx, &run->problem, width, run->vectors, weight,
+    TRY(problem_looks_apart(run->ctx, &run->problem, width, run->vectors, weight, by_means,
                             CLUSTER_FEWEST_VISITS, &run->looks));
     if (run->looks.n_leaves == 0) goto done;
     TRY(is_several(run, &tree, &several));
@@ -52,16 +53,18 @@ done:
 }
 
 // Numbers as they are come first: they may have one unit, as pixels do, and those that vary by
-// noise alone are small. Then as numbers of units of their own. Where looks stand apart, the data
-// say no more than a table of them does: cells would take for granted that what looks alike is
-// alike.
+// noise alone are small. Then as numbers of units of their own. Nearest rows tell clumps of any
+// shape; in many dimensions they are the exceptions among many pairs, and means tell more. Where
+// looks stand apart, the data say no more than a table of them does: cells would take for granted
+// that what looks alike is alike.
 psi_status cluster_group_vectors(clustering_run *run, size_t width, const float *deviation,
                                  bool *apart)
 {
     psi_status status = PSI_OK;
     *apart = false;
-    if (deviation) TRY(group_apart(run, width, deviation, apart));
-    if (!*apart) TRY(group_apart(run, width, NULL, apart));
+    for (size_t turn = deviation ? 0 : 2; turn < 4 && !*apart; turn++) {
+        TRY(group_apart(run, width, turn < 2 ? deviation : NULL, turn % 2 == 1, apart));
+    }
     if (!*apart) TRY(cluster_group_looks(run));
 done:
     return status;

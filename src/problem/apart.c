@@ -349,25 +349,23 @@ done:
 }
 
 psi_status problem_looks_apart(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                               const float *vectors, const float *weight, size_t visits,
-                               problem_looks *out)
+                               const float *vectors, const float *weight, bool by_means,
+                               size_t visits, problem_looks *out)
 {
     psi_status status = PSI_OK;
     const double fit = MOST_COMPARED / (double)width;
+    const double rows = by_means ? sqrt(fit) : fit / (double)problem->n_states;
     const size_t most = base_min(problem->n_states, MOST_SAMPLED);
-    const size_t fewest = base_max(base_min(most, FEWEST_SAMPLED), 2 * visits);
+    const size_t n = base_min(most, (size_t)rows);
+    apart run = {.ctx = ctx,
+                 .problem = problem,
+                 .vectors = vectors,
+                 .weight = weight,
+                 .width = width,
+                 .visits = visits};
     *out = (problem_looks){0};
-    for (int by_means = 1; by_means >= 0 && out->n_leaves == 0; by_means--) {
-        const double rows = by_means ? sqrt(fit) : fit / (double)problem->n_states;
-        const size_t n = base_min(most, (size_t)rows);
-        apart run = {.ctx = ctx,
-                     .problem = problem,
-                     .vectors = vectors,
-                     .weight = weight,
-                     .width = width,
-                     .visits = visits};
-        if (n >= fewest) TRY(find_clumps(&run, by_means, n, out));
-    }
+    if (n < base_max(base_min(most, FEWEST_SAMPLED), 2 * visits)) return PSI_OK;
+    TRY(find_clumps(&run, by_means, n, out));
 done:
     return status;
 }

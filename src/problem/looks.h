@@ -37,10 +37,11 @@ psi_status problem_looks_of_labels(psi_ctx *ctx, const cluster_problem *problem,
 
 // Clumps of vectors (n_rows, width) with empty space around them, as if they were distinct
 // observations. n_leaves = 0: none stand apart, or they have fewer than `visits` rows on average.
-// weight (width) of each number; NULL: 1. O(n_states · 4,096 · width).
+// weight (width) of each number; NULL: 1. by_means: distances are those of means of clumps, not of
+// their nearest rows. O(n_states · 4,096 · width).
 psi_status problem_looks_apart(psi_ctx *ctx, const cluster_problem *problem, size_t width,
-                               const float *vectors, const float *weight, size_t visits,
-                               problem_looks *out);
+                               const float *vectors, const float *weight, bool by_means,
+                               size_t visits, problem_looks *out);
 
 // Every number of the vectors gets mean 0 and variance 1 over the states. deviation (width; NULL:
 // not asked) gets what it was.

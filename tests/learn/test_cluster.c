@@ -50,6 +50,17 @@ static void assert_recovered(psi_ctx *ctx, const psi_trajectories *data, const p
     assert_true(purity.off_diagonal <= 1e-4 && purity.ignored <= 1e-4);
 }
 
+// Nothing is open, or only what it takes to notice a difference of 5 % between looks that were put
+// together: random transitions need thousands of visits of each for that.
+static void assert_sure(const psi_run *found, bool stochastic)
+{
+    if (found->verdict == PSI_VERDICT_CERTAIN || found->doubtful <= 1e-4) return;
+    assert_true(stochastic);
+    for (size_t i = 0; i < found->n_doubts; i++) {
+        assert_int_equal(found->doubts[i].kind, PSI_DOUBT_RARE);
+    }
+}
+
 static void random_block_mdps_are_recovered(void **state)
 {
     (void)state;
@@ -75,7 +86,7 @@ static void random_block_mdps_are_recovered(void **state)
         assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
         assert_false(found->has_terminal);
         assert_recovered(ctx, data, found);
-        assert_true(found->verdict == PSI_VERDICT_CERTAIN || found->doubtful <= 1e-4);
+        assert_sure(found, instance.stochastic);
         psi_run_free(ctx, found);
         psi_trajectories_free(ctx, data);
     }

@@ -50,13 +50,15 @@ static cloud clumps_new(size_t n, size_t width, size_t clumps, double side, size
     return c;
 }
 
-static void assert_found(size_t n, size_t width, size_t clumps, double side, size_t few)
+static void assert_found(size_t n, size_t width, size_t clumps, double side, size_t few,
+                         bool by_means)
 {
     psi_ctx *ctx = test_ctx(1);
     int32_t *clump = malloc(n * sizeof *clump), *name = malloc(clumps * sizeof *name);
     cloud c = clumps_new(n, width, clumps, side, few, clump);
     problem_looks looks;
-    assert_ok(ctx, problem_looks_apart(ctx, &c.problem, width, c.vectors, NULL, VISITS, &looks));
+    assert_ok(ctx, problem_looks_apart(ctx, &c.problem, width, c.vectors, NULL, by_means, VISITS,
+                                       &looks));
     assert_int_equal(looks.n_leaves, clumps);
     for (size_t k = 0; k < clumps; k++) name[k] = -1;
     for (size_t i = 0; i < n; i++) {
@@ -73,12 +75,15 @@ static void assert_found(size_t n, size_t width, size_t clumps, double side, siz
 static void clumps_are_found(void **state)
 {
     (void)state;
-    assert_found(400, 1, 2, 20.0, 200);
-    assert_found(2000, 3, 8, 14.0, 250);
-    assert_found(20000, 8, 100, 14.0, 200); // more rows than are linked
-    assert_found(6000, 30, 60, 14.0, 100);  // in which all distances are alike
-    assert_found(20000, 3, 8, 20.0, 1);     // one that was seen once
-    assert_found(30000, 64, 60, 14.0, 500); // no nearer to each other than to other clumps
+    for (int by_means = 0; by_means < 2; by_means++) {
+        assert_found(400, 1, 2, 20.0, 200, by_means);
+        assert_found(2000, 3, 8, 14.0, 250, by_means);
+        assert_found(20000, 8, 100, 14.0, 200, by_means); // more rows than are linked
+        assert_found(6000, 30, 60, 14.0, 100, by_means);  // in which all distances are alike
+        assert_found(20000, 3, 8, 20.0, 1, by_means);     // one that was seen once
+    }
+    assert_found(30000, 64, 60, 14.0, 500,
+                 true); // nearest rows of two clumps are as near as others
 }
 
 static void nothing_stands_apart_in_one_cloud(void **state)
@@ -86,7 +91,9 @@ static void nothing_stands_apart_in_one_cloud(void **state)
     (void)state;
     psi_ctx *ctx = test_ctx(1);
     for (size_t width = 1; width <= 16; width *= 4) {
-        for (size_t even = 0; even < 2; even++) {
+        for (size_t turn = 0; turn < 4; turn++) {
+            const size_t even = turn / 2;
+            const bool by_means = turn % 2 == 1;
             cloud c = cloud_new(5000, width);
             base_random random = base_random_stream(3, (uint32_t)width, even);
             problem_looks looks;
@@ -94,8 +101,8 @@ static void nothing_stands_apart_in_one_cloud(void **state)
                 c.vectors[i] =
                     (float)(even ? base_random_uniform(&random) : base_random_normal(&random));
             }
-            assert_ok(ctx,
-                      problem_looks_apart(ctx, &c.problem, width, c.vectors, NULL, VISITS, &looks));
+            assert_ok(ctx, problem_looks_apart(ctx, &c.problem, width, c.vectors, NULL, by_means,
+                                               VISITS, &looks));
             assert_int_equal(looks.n_leaves, 0);
             problem_looks_free(ctx, &looks);
             cloud_free(&c);
@@ -109,11 +116,14 @@ static void values_that_repeat_stand_apart(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (size_t values = 10; values <= 1000; values *= 100) {
+    for (size_t turn = 0; turn < 4; turn++) {
+        const size_t values = turn / 2 ? 1000 : 10;
+        const bool by_means = turn % 2 == 1;
         cloud c = cloud_new(2000, 1);
         problem_looks looks;
         for (size_t i = 0; i < 2000; i++) c.vectors[i] = (float)(i * 7 % values);
-        assert_ok(ctx, problem_looks_apart(ctx, &c.problem, 1, c.vectors, NULL, VISITS, &looks));
+        assert_ok(ctx, problem_looks_apart(ctx, &c.problem, 1, c.vectors, NULL, by_means, VISITS,
+                                           &looks));
         assert_int_equal(looks.n_leaves, values == 10 ? 10 : 0);
         problem_looks_free(ctx, &looks);
         cloud_free(&c);
@@ -124,10 +134,13 @@ static void values_that_repeat_stand_apart(void **state)
 static psi_status find(psi_ctx *ctx, void *user)
 {
     const cloud *c = user;
-    problem_looks looks;
-    const psi_status status =
-        problem_looks_apart(ctx, &c->problem, c->width, c->vectors, NULL, VISITS, &looks);
-    if (status == PSI_OK) problem_looks_free(ctx, &looks);
+    psi_status status = PSI_OK;
+    for (int by_means = 0; by_means < 2 && status == PSI_OK; by_means++) {
+        problem_looks looks;
+        status = problem_looks_apart(ctx, &c->problem, c->width, c->vectors, NULL, by_means, VISITS,
+                                     &looks);
+        if (status == PSI_OK) problem_looks_free(ctx, &looks);
+    }
     return status;
 }
 
