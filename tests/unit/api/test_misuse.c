@@ -452,7 +452,7 @@ CASE(freed_folder, psi_run_folder *place; psi_run * run; char *folder = test_fol
      if (psi_run_folder_open(ctx, test_path(folder, "run"), PSI_FOLDER_NEW, &place) !=
          PSI_OK) return PSI_OK;
      psi_run_folder_close(place); psi_run_folder_close(place); test_folder_free(folder);
-     return psi_cluster_into(place, NULL, &(psi_trajectories){0}, &how, &run);)
+     return psi_cluster_into(place, NULL, 0, &(psi_trajectories){0}, &how, &run);)
 CASE(freed_env, uint8_t out[4096]; return psi_env_reset(ctx, freed_env_of(ctx), NULL, out);)
 CASE(freed_env_twice, psi_env *env = freed_env_of(ctx); psi_env_free(ctx, env);
      return psi_env_count(env) == 0 && !psi_env_space(env) ? PSI_EUSAGE : PSI_OK;)
