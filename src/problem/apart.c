@@ -141,22 +141,28 @@ done:
     return status;
 }
 
-// The rows of the sample, those within reach of each other united.
+// Rows of the sample within reach of each other become one; to (points).
+static void unite_points(const apart *run, int32_t *to)
+{
+    for (size_t i = 0; i + 1 < run->points.n; i++) {
+        const linkage_step *step = &run->step[i];
+        if (step->height <= run->reach) base_unite(to, step->a, step->b);
+    }
+}
+
+// The rows of the sample.
 static psi_status mark_points(apart *run)
 {
     psi_status status = PSI_OK;
     const size_t n = run->points.n;
     TRY(marks_new(run, n));
     memcpy(run->marks.number, run->points.number, n * run->width * sizeof *run->marks.number);
-    for (size_t i = 0; i + 1 < n; i++) {
-        const linkage_step *step = &run->step[i];
-        if (step->height <= run->reach) base_unite(run->to, step->a, step->b);
-    }
+    unite_points(run, run->to);
 done:
     return status;
 }
 
-// Numbers the clumps of the sample.
+// The clumps of the sample are numbered: of (points), *k of them.
 static psi_status number_clumps(apart *run, int32_t *of, size_t *k)
 {
     psi_status status = PSI_OK;
@@ -165,9 +171,7 @@ static psi_status number_clumps(apart *run, int32_t *of, size_t *k)
     TRY(base_alloc(run->ctx, n, sizeof *to, &to));
     *k = 0;
     for (size_t i = 0; i < n; i++) to[i] = (int32_t)i;
-    for (size_t i = 0; i + 1 < n; i++) {
-        if (run->step[i].height <= run->reach) base_unite(to, run->step[i].a, run->step[i].b);
-    }
+    unite_points(run, to);
     for (size_t i = 0; i < n; i++) { // a root is the smallest of its set
         const size_t root = (size_t)base_root(to, (int32_t)i);
         of[i] = root == i ? (int32_t)(*k)++ : of[root];
