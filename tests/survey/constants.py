@@ -65,6 +65,7 @@ CONSTANTS = {
     "steps below a gap": number("problem/apart.c", "BELOW = {} ", 32, 16, 64),
     "rows of the shortest tree": number("problem/apart.c", "MOST_SAMPLED = {},", 4096, 2048, 8192),
     "a gap by chance": number("problem/apart.c", "ALLOWED = {};", 0.01, 0.005, 0.02),
+    "rows between two clumps": number("problem/apart.c", "BETWEEN = {};", "1e-3", "5e-4", "2e-3"),
     "visits of a look": number("cluster/clustering.h", "CLUSTER_FEWEST_VISITS = {} ", 4, 2, 8),
     "deviations of a stranger": number("problem/looks.c", "DEVIATIONS = {} ", 2, 1, 4),
     "nearest rows": number("problem/looks.h", "LOOKS_NEAREST = {} ", 9, 5, 18),
@@ -155,8 +156,9 @@ def main():
     parser.add_argument("--limit", type=float, default=60, help="CPU seconds for one instance [60]")
     parser.add_argument("--jobs", type=int, default=1, help="so many at a time [1]")
     chosen = parser.parse_args()
-    if chosen.check or not is_in_place():
-        return 0 if is_in_place() else 1
+    in_place = is_in_place()
+    if chosen.check or not in_place:
+        return 0 if in_place else 1
     scratch = chosen.scratch
     scratch.mkdir(parents=True, exist_ok=True)
     tree, kept = copy_sources(scratch), scratch / "constants.json"
