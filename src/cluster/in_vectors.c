@@ -96,8 +96,9 @@ done:
     return status;
 }
 
-// What leaves less open is the answer. Features that cannot be learnt, or not in time, take nothing
-// away.
+// What leaves less open is the answer, and where refinement came to an end before where it did not:
+// only the former is a partition that Algorithm 1 returns. Features that cannot be learnt, or not
+// in time, take nothing away.
 static psi_status try_features(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -110,7 +111,8 @@ static psi_status try_features(clustering_run *run)
     const bool late = cluster_is_late(run, status), learnt = status == PSI_OK;
     if (!learnt && !cluster_can_spare(run, status)) goto done;
     if (!late && !learnt) base_warn(run->ctx, "features: %s", psi_error(run->ctx)->message);
-    const bool less = learnt && (result->verdict == PSI_VERDICT_CERTAIN ||
+    const bool ended = run->found.converged && !run->raw_answer.found.converged;
+    const bool less = learnt && (result->verdict == PSI_VERDICT_CERTAIN || ended ||
                                  cluster_share_open(result->doubtful, result->past) <= open);
     if (!less) cluster_take_back(run, &run->raw_answer);
     if (late) {

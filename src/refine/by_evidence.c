@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { MOST_IDLE = 12, MOST_UNCLEAR = 4 }; // refinements that find no more latent states
+static const double STANDARD_ERRORS = 3.0; // by which their number rises, if it does
 
 double refine_safe_nats(double n)
 {
@@ -252,6 +253,21 @@ static bool is_settled(const refining *run)
     return now->clusters == now[-1].clusters && now->agreement > 1.0 - REFINE_SETTLED;
 }
 
+// A number that moves to and fro is at its highest so far again and again: means are compared.
+bool refine_still_rises(const psi_cluster_step *steps, size_t n)
+{
+    enum { LATEST = MOST_IDLE / 2 };
+    double mean[2] = {0.0}, variance = 0.0;
+    if (n < 2 * LATEST) return true;
+    steps += n - 2 * LATEST;
+    for (size_t i = 0; i < 2 * LATEST; i++) mean[i / LATEST] += (double)steps[i].clusters / LATEST;
+    for (size_t i = 0; i < 2 * LATEST; i++) {
+        const double away = (double)steps[i].clusters - mean[i / LATEST];
+        variance += away * away / (LATEST - 1); // of both halves, added up
+    }
+    return mean[1] - mean[0] > STANDARD_ERRORS * sqrt(variance / LATEST);
+}
+
 // Until c_{i+1} = c_i. Refinements that go in circles are stopped at the coarsest of them.
 psi_status refine_until_nothing_changes(refining *run)
 {
@@ -273,6 +289,7 @@ psi_status refine_until_nothing_changes(refining *run)
         most = base_max(most, found->n_latent);
         // what changes are borders, to and fro; or what is not clear
         if (idle > (run->clear > 0.0 ? MOST_UNCLEAR : MOST_IDLE)) break;
+        if (!refine_still_rises(found->steps + begin, found->n_steps - begin)) break;
         found->converged = is_settled(run);
         if (found->converged) break;
         for (size_t j = i; least == SIZE_MAX && j-- > 0;) {

@@ -34,6 +34,10 @@ typedef struct refining {
 // c_{i+1}: observations whose actions lead to the same latent states and rewards by c_i.
 psi_status refine_once(refining *run);
 
+// Whether the last six of n refinements found more latent states than the six before them, by three
+// standard errors of the difference; true where there are fewer.
+bool refine_still_rises(const psi_cluster_step *steps, size_t n);
+
 // Until c_{i+1} = c_i. Refinements that go in circles are stopped at the coarsest of them.
 psi_status refine_until_nothing_changes(refining *run);
 

@@ -5,6 +5,7 @@
 #include "problem/looks.h"
 #include "refine/by_evidence.h"
 #include "refine/join.h"
+#include "refine/refining.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,11 +113,37 @@ static void halves_that_support_each_other_are_one(void **state)
     end(&f);
 }
 
+static bool rises(const size_t *clusters, size_t n)
+{
+    psi_cluster_step steps[32] = {0};
+    for (size_t i = 0; i < n; i++) steps[i].clusters = clusters[i];
+    return refine_still_rises(steps, n);
+}
+
+static void what_moves_to_and_fro_does_not_rise(void **state)
+{
+    (void)state;
+    size_t chain[12], slow[12], constant[12], noisy[24];
+    for (size_t i = 0; i < 12; i++) {
+        chain[i] = 2 + i; // one more link with every refinement
+        slow[i] = 2 + i / 3;
+        constant[i] = 7;
+    }
+    for (size_t i = 0; i < 24; i++) noisy[i] = 500 + 7 * i % 24 + i / 12; // a record late
+    assert_true(rises(chain, 12));
+    assert_true(rises(chain, 11));
+    assert_true(rises(slow, 12));
+    assert_false(rises(constant, 12));
+    assert_false(rises(noisy, 24));
+    assert_true(rises(constant, 11)); // too few to tell
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_finest_partition_is_not_the_fewest),
         cmocka_unit_test(halves_that_support_each_other_are_one),
+        cmocka_unit_test(what_moves_to_and_fro_does_not_rise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
