@@ -306,6 +306,8 @@ typedef struct psi_smooth_options {
     size_t memory;       // 64 MB: bytes of forward messages a thread may hold; longer episodes
                          // are computed twice, from checkpoints
     const char *phase;   // the name under which each pass tells its progress; NULL: it does not
+    bool foretell;       // nothing that follows a row counts: labels as they are told by its look
+                         // and by the rows before it
 } psi_smooth_options;
 PSI_API psi_smooth_options psi_smooth_defaults(void);
 

@@ -54,6 +54,7 @@ static psi_status group_prototypes(clustering_run *run, const problem_looks *tre
                       found->confidence, &found->n_latent, &summary));
     found->smoothed = (double)summary.changed / (double)run->problem.n_states;
     found->turns = summary.turns;
+    found->untold = summary.untold;
     found->converged = summary.settled;
 done:
     run_phases_turn_to(&run->state.phases, PHASE_REST);
@@ -81,7 +82,8 @@ static psi_status judge(clustering_run *run, const problem_looks *tree)
     result->has_terminal = run->problem.has_terminal;
     result->converged = run->found.converged;
     run_phases_turn_to(&run->state.phases, PHASE_JUDGING);
-    const psi_status status = verdict_judge_labels(run->ctx, &run->problem, tree, result);
+    const psi_status status =
+        verdict_judge_labels(run->ctx, &run->problem, tree, run->found.untold, result);
     run_phases_turn_to(&run->state.phases, PHASE_REST);
     result->labels = NULL; // still in found
     result->confidence = NULL;

@@ -45,6 +45,7 @@ static psi_status settle(clustering_run *run, const by_evidence *cells)
            n * sizeof *confidence); // trajectories', not a table's
     run->found.smoothed = (double)summary.changed / (double)run->problem.n_states;
     run->found.turns = summary.turns;
+    run->found.untold = summary.untold;
     run->found.converged &= summary.settled;
 done:
     problem_outcome_rewards_free(ctx, &rewards);
@@ -62,7 +63,8 @@ static psi_status judge(clustering_run *run)
     result->confidence = run->found.confidence;
     result->n_latent = run->found.n_latent;
     result->converged = run->found.converged;
-    const psi_status status = verdict_judge_labels(run->ctx, &run->problem, &run->looks, result);
+    const psi_status status =
+        verdict_judge_labels(run->ctx, &run->problem, &run->looks, run->found.untold, result);
     result->labels = NULL; // still in found
     result->confidence = NULL;
     return status;

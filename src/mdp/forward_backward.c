@@ -48,15 +48,16 @@ static double normalise(double *message, size_t n)
     return sum;
 }
 
-// α_t ∝ e_t ∘ T_aᵀ α_{t−1}, α_0 ∝ e_0 ∘ start. Returns log p(row t | rows before it).
-static double forward_step(const smoothing *work, workspace *w, size_t e, size_t t)
+// α_t ∝ e_t ∘ T_aᵀ α_{t−1}, α_0 ∝ e_0 ∘ start, with the rewards' share of e_t, or without (NULL).
+// Returns log p(row t | rows before it).
+static double forward_step(const smoothing *work, workspace *w, const double *reward_likelihood,
+                           size_t e, size_t t)
 {
     const psi_paths *paths = work->paths;
     const size_t n = paths->n_latent;
     double *alpha = w->alpha + t % work->stretch * n;
     double *emission = w->emission + t % work->stretch * n;
-    const double scale =
-        mdp_emission(paths, work->options, work->reward_likelihood, e, t, emission);
+    const double scale = mdp_emission(paths, work->options, reward_likelihood, e, t, emission);
     if (t == 0) {
         const double *start = work->options->start;
         for (size_t k = 0; k < n; k++)
@@ -93,7 +94,25 @@ static void recompute(const smoothing *work, workspace *w, size_t e, size_t t)
     const double *checkpoint = w->checkpoint + t / work->stretch * n;
     mdp_emission(work->paths, work->options, work->reward_likelihood, e, t, w->emission);
     for (size_t k = 0; k < n; k++) w->alpha[k] = checkpoint[k];
-    for (size_t i = t + 1; i < t + work->stretch; i++) forward_step(work, w, e, i);
+    for (size_t i = t + 1; i < t + work->stretch; i++) {
+        forward_step(work, w, work->reward_likelihood, e, i);
+    }
+}
+
+// The label of every row from its look and the rows before it: α_t without the reward that
+// followed.
+static void foretell_episode(const smoothing *work, workspace *w, size_t e)
+{
+    const psi_paths *paths = work->paths;
+    const size_t n = paths->n_latent;
+    const uint64_t begin = paths->episode_offsets[e], end = paths->episode_offsets[e + 1];
+    work->log_likelihood[e] = 0.0;
+    for (size_t k = 0; k < n; k++) w->beta[k] = 1.0;
+    for (size_t t = 0; t <= end - begin; t++) {
+        forward_step(work, w, NULL, e, t);
+        decide(work, w->alpha + t % work->stretch * n, w->beta, w->x, begin + e + t);
+        work->log_likelihood[e] += forward_step(work, w, work->reward_likelihood, e, t);
+    }
 }
 
 static void smooth_episode(const smoothing *work, workspace *w, size_t e)
@@ -104,7 +123,7 @@ static void smooth_episode(const smoothing *work, workspace *w, size_t e)
     const size_t length = paths->episode_offsets[e + 1] - begin;
     double log_likelihood = 0.0;
     for (size_t t = 0; t <= length; t++) {
-        log_likelihood += forward_step(work, w, e, t);
+        log_likelihood += forward_step(work, w, work->reward_likelihood, e, t);
         if (t % stretch != 0) continue;
         for (size_t k = 0; k < n; k++) w->checkpoint[t / stretch * n + k] = w->alpha[k];
     }
@@ -136,7 +155,11 @@ static void smooth_episodes(void *argument, int thread, int threads)
             atomic_store(&work->cancelled, true);
             return;
         }
-        smooth_episode(work, &work->workspaces[thread], e);
+        if (work->options->foretell) {
+            foretell_episode(work, &work->workspaces[thread], e);
+        } else {
+            smooth_episode(work, &work->workspaces[thread], e);
+        }
     }
 }
 

@@ -36,6 +36,7 @@ typedef struct by_evidence {
     psi_grouping *grouping;  // of the last one
     double smoothed;         // share of the observations that trajectories labelled
     size_t turns;            // of smoothing and grouping
+    double untold;           // share of labels that only what followed told (settle.h)
     bool unclear; // some latent states were not clearly apart when they were first told apart, …
     int32_t unclear_pair[2]; // … as these two were not
 } by_evidence;

@@ -150,7 +150,8 @@ done:
 
 // ---- what trajectories say ----------------------------------------------------------------------
 
-static psi_status smooth(settling *run, double keep, int32_t *out)
+// foretold: of what looks and what came before tell alone.
+static psi_status smooth(settling *run, double keep, bool foretold, int32_t *out)
 {
     const psi_paths paths = problem_paths(run->problem, run->labels, run->n_latent);
     const psi_emissions emissions = {.per_row = TOP,
@@ -167,8 +168,33 @@ static psi_status smooth(settling *run, double keep, int32_t *out)
         how.n_reward_classes = run->options->rewards->n;
     }
     how.phase = part(run, "smoothing");
+    how.foretell = foretold;
+    if (foretold) how.passes = 1; // with the model of the labels as they are
     psi_smooth_summary summary;
-    return psi_smooth(run->ctx, &paths, &how, out, run->confidence, &summary);
+    return psi_smooth(run->ctx, &paths, &how, out, foretold ? NULL : run->confidence, &summary);
+}
+
+// Trajectories tell an observation by what followed it, too, and what follows a latent state is
+// then asked of labels that were chosen by it: a coin that is tossed anywhere makes two latent
+// states, one for each side, which always do what they do. Only looks and what came before tell a
+// label without that.
+static psi_status measure_untold(settling *run, double *share)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    size_t asked = 0, untold = 0;
+    int32_t *told = NULL;
+    TRY(base_alloc(run->ctx, problem->n_rows, sizeof *told, &told));
+    TRY(smooth(run, 0.0, true, told));
+    for (size_t t = 0; t < problem->data->n_transitions; t++) {
+        if (!problem->held_out[t] && problem->n_held_out > 0) continue;
+        asked++;
+        untold += told[problem->row[t]] != run->labels[problem->row[t]];
+    }
+    *share = asked > 0 ? (double)untold / (double)asked : 0.0;
+done:
+    base_free(run->ctx, told);
+    return status;
 }
 
 // Whether a classifier has labels to learn from.
@@ -207,7 +233,7 @@ psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
         size_t moved = 0, joined;
         TRY(base_cancelled(ctx));
         TRY(look(&run));
-        TRY(smooth(&run, CLEAR, now));
+        TRY(smooth(&run, CLEAR, false, now));
         if (!is_anything_clear(problem, now)) break; // there would be nothing to learn from
         for (size_t i = 0; i < n; i++) moved += now[i] != labels[i];
         memcpy(labels, now, n * sizeof *labels);
@@ -217,12 +243,13 @@ psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
         summary->settled = joined == 0 && (double)moved <= SETTLED * (double)problem->n_states;
     }
     TRY(look(&run));
-    TRY(smooth(&run, 0.0, now));
+    TRY(smooth(&run, 0.0, false, now));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
         labels[row] = now[row];
         summary->changed += labels[row] != first[row];
     }
+    TRY(measure_untold(&run, &summary->untold));
 done:
     *n_latent = run.n_latent; // of these labels, also where the time is up
     base_free(ctx, run.likelihood);

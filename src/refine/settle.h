@@ -18,6 +18,8 @@ typedef struct settle_summary {
     size_t joined;  // latent states that others took in
     size_t changed; // states whose label is not the one they came with
     bool settled;   // the last turn changed nothing to speak of
+    double untold;  // share of held-out states whose label is not the one that their looks and what
+                    // came before tell: what followed them decided
 } settle_summary;
 
 // labels (n_rows), confidence (n_rows) and *n_latent are changed in place.

@@ -41,6 +41,10 @@ psi_status verdict_ask_vectors(judging *run, const problem_looks *vectors, size_
 // doubt.
 psi_status verdict_ask_seldom(judging *run, size_t n_leaves);
 
+// The share of observations that may lie on the other side of a border, for all that the nearest
+// ones, and what came before and after, tell. Of a few thousand where there are many.
+psi_status verdict_ask_borders(judging *run, double *share);
+
 // Whether a few rewards outweigh all others, as a doubt.
 psi_status verdict_ask_tails(judging *run);
 

@@ -191,6 +191,7 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
                    .result = result};
     const double k = (double)result->n_latent, states = (double)problem->n_states;
     const double apart = refine_safe_nats(0.5 * k * (k - 1.0));
+    double open = 0.0;
     size_t rare = 0;
     bool more;
     result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
@@ -215,6 +216,8 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     TRY(verdict_ask_tails(&run));
     result->doubtful =
         fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
+    if (looks->forest.looks) TRY(verdict_ask_borders(&run, &open));
+    result->doubtful = fmax(result->doubtful, open);
     TRY(ask_the_past(&run));
     TRY(ask_sight(&run, looks));
     result->verdict =
@@ -280,7 +283,7 @@ done:
 }
 
 psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
-                                const problem_looks *looks, psi_run *result)
+                                const problem_looks *looks, double untold, psi_run *result)
 {
     psi_status status = PSI_OK;
     const outcome_rewards rewards = {.n = problem->rewards.n, .of = problem->rewards.of};
@@ -291,6 +294,7 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     result->doubtful = result->confidence
                            ? share_unclear(problem, result->labels, result->confidence)
                            : result->ignored;
+    result->doubtful = fmax(result->doubtful, untold);
     TRY(count_visits(&run));
     TRY(verdict_ask_for_actions(&run, NULL));
     TRY(verdict_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,

@@ -26,8 +26,9 @@ psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
 
 // The same of labels that were found by successor features: are any two latent states one, is any
 // several by the looks of its observations (where looks has nodes) or by the past, and have two
-// rounds found the same and nothing undetermined?
+// rounds found the same and nothing undetermined? untold: the share of labels that only what
+// followed told, which is open.
 psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
-                                const problem_looks *looks, psi_run *result);
+                                const problem_looks *looks, double untold, psi_run *result);
 
 #endif

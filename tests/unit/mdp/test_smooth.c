@@ -185,6 +185,57 @@ static void test_against_all_sequences(void **state)
     psi_ctx_free(ctx);
 }
 
+// What is foretold of a row goes by the rows before it and by its look: not by the reward that
+// followed, nor by anything after.
+static void test_foretold_against_all_sequences(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(2);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        tiny t;
+        tiny_new(ctx, seed, &t);
+        const psi_paths *p = &t.w.paths;
+        const size_t n = p->n_latent;
+        const int32_t *rewards = t.options.reward_class;
+        double marginals[160], whole, log_likelihood;
+        psi_smooth_options options = t.options;
+        const double *likelihood = rewards ? t.likelihood : NULL;
+        options.foretell = true;
+        assert_ok(ctx, psi_smooth_pass(ctx, p, t.latent, likelihood, &t.options, NULL, NULL, NULL,
+                                       &whole));
+        assert_ok(ctx, psi_smooth_pass(ctx, p, t.latent, likelihood, &options, NULL, NULL,
+                                       marginals, &log_likelihood));
+        assert_true(fabs(log_likelihood - whole) < 1e-10 * fmax(1.0, fabs(whole)));
+        for (size_t e = 0; e < 3; e++) {
+            const size_t begin = p->episode_offsets[e], length = p->episode_offsets[e + 1] - begin;
+            double before[4] = {0};
+            for (size_t i = 0; i <= length; i++) {
+                double told[4], total = 0.0;
+                for (size_t k = 0; k < n; k++) {
+                    t.options.reward_class = NULL;
+                    told[k] = row_says(&t, e, i, k) * (i == 0 ? 1.0 : before[k]);
+                    t.options.reward_class = rewards;
+                    total += told[k];
+                }
+                for (size_t k = 0; k < n; k++) {
+                    const double off = fabs(marginals[(begin + e + i) * n + k] - told[k] / total);
+                    assert_true(off < 1e-12);
+                }
+                double after[4] = {0};
+                for (size_t k = 0; i < length && k < n; k++) {
+                    const double here = (i == 0 ? 1.0 : before[k]) * row_says(&t, e, i, k);
+                    for (size_t j = 0; j < n; j++) {
+                        after[j] += here * moves(&t, (size_t)p->actions[begin + i], k, j) / total;
+                    }
+                }
+                memcpy(before, after, sizeof before);
+            }
+        }
+        tiny_free(ctx, &t);
+    }
+    psi_ctx_free(ctx);
+}
+
 // Any number of threads, any memory: the same bytes. And an episode of 60,000 steps neither
 // underflows nor needs its 60,000 messages at once.
 static void test_threads_and_memory(void **state)
@@ -461,6 +512,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_all_sequences),
+        cmocka_unit_test(test_foretold_against_all_sequences),
         cmocka_unit_test(test_threads_and_memory),
         cmocka_unit_test(test_repairs_noise),
         cmocka_unit_test(test_stochastic_models),
