@@ -16,9 +16,10 @@ static json_t *doubts_json(const psi_run *run, bool advice)
         psi_doubt_sentence(doubt, text, sizeof text);
         json_t *one =
             advice ? json_string(text)
-                   : json_pack("{s:s, s:i, s:i, s:o, s:I}", "kind", psi_doubt_name(doubt->kind),
-                               "state", doubt->state, "other", doubt->other, "nats",
-                               base_json_real(doubt->nats), "visits", (json_int_t)doubt->visits);
+                   : json_pack("{s:s, s:i, s:i, s:o, s:I, s:I}", "kind",
+                               psi_doubt_name(doubt->kind), "state", doubt->state, "other",
+                               doubt->other, "nats", base_json_real(doubt->nats), "visits",
+                               (json_int_t)doubt->visits, "enough", (json_int_t)doubt->enough);
         if (json_array_append_new(doubts, one) == 0) continue;
         json_decref(doubts);
         return NULL;
@@ -61,7 +62,7 @@ static json_t *phases_json(const psi_run *run)
 
 void cli_print_run(cli_call *cli, const psi_run *run)
 {
-    cli_print(cli, "\n%zu latent states%s", run->n_latent,
+    cli_print(cli, "\n%zu latent state%s%s", run->n_latent, run->n_latent == 1 ? "" : "s",
               run->has_terminal ? ", the terminal one (0) included" : "");
     char text[256];
     if (run->verdict != PSI_VERDICT_NOT_ASKED) {

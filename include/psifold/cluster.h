@@ -198,6 +198,7 @@ typedef struct psi_doubt {
     int32_t state, other;
     double nats;     // of evidence, for pairs; 0: not clear when they were first told apart
     uint64_t visits; // transitions behind it
+    uint64_t enough; // about so many would have left nothing open; 0: not known
 } psi_doubt;
 
 // ---- a run --------------------------------------------------------------------------------------

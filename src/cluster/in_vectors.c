@@ -172,7 +172,10 @@ psi_status cluster_find_in_vectors(clustering_run *run)
     const psi_verdict verdict = run->result->verdict;
     const size_t n_latent = run->found.n_latent;
     const bool ended = run->found.converged, means = run->outcomes.n == 0;
-    const bool open = verdict != PSI_VERDICT_CERTAIN && verdict != PSI_VERDICT_NOTHING_TO_PREDICT;
+    // that nothing seen matters is asked of features, too
+    const bool one = n_latent == (run->problem.has_terminal ? 2 : 1);
+    const bool open =
+        verdict != PSI_VERDICT_NOTHING_TO_PREDICT && (verdict != PSI_VERDICT_CERTAIN || one);
     const bool fit = run->problem.n_rows <= MOST_FEATURES / run->network.hidden[1];
     if (open && !fit) base_note(run->ctx, "there are too many observations to hold features of");
     if (open && fit && run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {

@@ -86,7 +86,11 @@ static void put_particular(report_text *html, const psi_doubt *doubt)
         report_putf(html, "Action %d was taken too rarely in some observations of latent state ",
                     doubt->other);
         put_link(html, doubt->state);
-        report_put(html, ": take it there more often.");
+        report_put(html, ": take it there more often");
+        if (doubt->enough > 1) {
+            report_putf(html, " (about %llu visits are enough)", (unsigned long long)doubt->enough);
+        }
+        report_put(html, ".");
         break;
     case PSI_DOUBT_LOOKS:
         report_put(html, "Latent state ");

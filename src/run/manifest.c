@@ -42,10 +42,11 @@ static json_t *doubts_out(const psi_run *run)
     json_t *doubts = json_array();
     for (size_t i = 0; doubts && i < run->n_doubts; i++) {
         const psi_doubt *doubt = &run->doubts[i];
-        doubts = append(
-            doubts, json_pack("{s:s, s:i, s:i, s:o, s:I}", "kind", psi_doubt_name(doubt->kind),
-                              "state", doubt->state, "other", doubt->other, "nats",
-                              base_json_real(doubt->nats), "visits", (json_int_t)doubt->visits));
+        doubts = append(doubts,
+                        json_pack("{s:s, s:i, s:i, s:o, s:I, s:I}", "kind",
+                                  psi_doubt_name(doubt->kind), "state", doubt->state, "other",
+                                  doubt->other, "nats", base_json_real(doubt->nats), "visits",
+                                  (json_int_t)doubt->visits, "enough", (json_int_t)doubt->enough));
     }
     return doubts;
 }
@@ -328,7 +329,8 @@ static psi_status doubts_in(psi_ctx *ctx, const json_t *doubts, psi_run *run)
                                  .state = index_in(object, "state"),
                                  .other = index_in(object, "other"),
                                  .nats = real_in(object, "nats"),
-                                 .visits = count_in(object, "visits")};
+                                 .visits = count_in(object, "visits"),
+                                 .enough = count_in(object, "enough")};
         if (kind >= 0 && makes_sense(run, &doubt)) run->doubts[run->n_doubts++] = doubt;
     }
 done:

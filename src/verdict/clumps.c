@@ -297,9 +297,13 @@ static psi_status find_open(clumps *all, const clump *of, int32_t label, double 
         if ((double)n >= all->needed[g * actions + a] && odd == 0.0) continue;
         ++*open;
         if (!report) continue;
-        TRY(verdict_doubt(
-            run,
-            (psi_doubt){.kind = PSI_DOUBT_RARE, .state = label, .other = (int32_t)a, .visits = n}));
+        const double needed = all->needed[g * actions + a];
+        TRY(verdict_doubt(run,
+                          (psi_doubt){.kind = PSI_DOUBT_RARE,
+                                      .state = label,
+                                      .other = (int32_t)a,
+                                      .visits = n,
+                                      .enough = (double)n < needed ? verdict_enough(needed) : 0}));
     }
 done:
     return status;

@@ -37,6 +37,9 @@ psi_status verdict_ask_for_actions(judging *run, const uint8_t *several);
 psi_status verdict_ask_for_visits(judging *run, size_t *doubtful);
 psi_status verdict_ask_vectors(judging *run, const problem_looks *vectors, size_t *doubtful);
 
+// Visits that are needed, as a doubt says so: a whole number, or 0 where no number is enough.
+uint64_t verdict_enough(double needed);
+
 // What was seen too seldom to tell which observations of a latent state it follows, each as a
 // doubt.
 psi_status verdict_ask_seldom(judging *run, size_t n_leaves);

@@ -106,6 +106,23 @@ static bool shows(const chance *of, double all_rewards, double n, double m)
     return is_noticed(DIFFERENCE * sqrt(all_rewards / of->rewards), n, m);
 }
 
+// How many draws would have shown it, beside m others or as many as these. 0: no number would.
+static uint64_t enough_draws(const chance *of, double all_rewards, double m)
+{
+    enum { MOST_DOUBLINGS = 40 };
+    double low = 0.0, high = 1.0;
+    for (int i = 0; !shows(of, all_rewards, high, fmax(m, high)); i++) {
+        if (i == MOST_DOUBLINGS) return 0;
+        low = high;
+        high *= 2.0;
+    }
+    while (high - low > 1.0) {
+        const double middle = floor(0.5 * (low + high));
+        *(shows(of, all_rewards, middle, fmax(m, middle)) ? &high : &low) = middle;
+    }
+    return (uint64_t)high;
+}
+
 // Whether every action was taken often enough in a unit to show that it is not one of the others of
 // its latent state; if not, what is missing. Where the largest took an action more often than all
 // others, it is the one that these are compared with.
@@ -122,10 +139,13 @@ static psi_status ask_unit(judging *run, const units *all, size_t u, const chanc
         if (shows(&chances[g * actions + a], run->rewards->variance, n, whole - n)) continue;
         *shown = false;
         if (whole == 0.0) continue; // reported already
-        TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
-                                           .state = (int32_t)g + first,
-                                           .other = (int32_t)a,
-                                           .visits = all->visits[u * actions + a]}));
+        const chance *of = &chances[g * actions + a];
+        TRY(verdict_doubt(
+            run, (psi_doubt){.kind = PSI_DOUBT_RARE,
+                             .state = (int32_t)g + first,
+                             .other = (int32_t)a,
+                             .visits = all->visits[u * actions + a],
+                             .enough = enough_draws(of, run->rewards->variance, whole - n)}));
     }
 done:
     return status;

@@ -32,6 +32,11 @@ static double draws_needed(const double *counts, const uint32_t *first, size_t f
     return fmax(1.0, n * n);
 }
 
+uint64_t verdict_enough(double needed)
+{
+    return needed < 1e15 ? (uint64_t)ceil(needed) : 0;
+}
+
 // The laws of a grouping, without what never happened.
 typedef struct laws {
     uint64_t *begin; // (n_groups + 1)
@@ -274,10 +279,12 @@ static psi_status say_what_is_rare(judging *run, const units *all, const uint8_t
         for (size_t a = 0; a < actions; a++) {
             if (is_shown(run, all, u, a, needed)) continue;
             if (run->visits[(size_t)(g + first) * actions + a] == 0) continue; // reported already
-            TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_RARE,
-                                               .state = g + first,
-                                               .other = (int32_t)a,
-                                               .visits = all->visits[u * actions + a]}));
+            TRY(verdict_doubt(
+                run, (psi_doubt){.kind = PSI_DOUBT_RARE,
+                                 .state = g + first,
+                                 .other = (int32_t)a,
+                                 .visits = all->visits[u * actions + a],
+                                 .enough = verdict_enough(needed[(size_t)g * actions + a])}));
         }
     }
 done:

@@ -20,7 +20,13 @@ psi_status verdict_doubt(judging *run, psi_doubt what)
     psi_run *result = run->result;
     if (result->n_doubts == MOST_DOUBTS) return PSI_OK;
     for (size_t i = 0; i < result->n_doubts; i++) { // one event is an end and a reward at once
-        const psi_doubt *other = &result->doubts[i];
+        psi_doubt *other = &result->doubts[i];
+        if (what.kind == PSI_DOUBT_RARE && other->kind == what.kind && other->state == what.state &&
+            other->other == what.other) { // in several observations: the one that was seen least
+            other->visits = what.visits < other->visits ? what.visits : other->visits;
+            other->enough = what.enough > other->enough ? what.enough : other->enough;
+            return PSI_OK;
+        }
         if (other->kind == what.kind && other->state == what.state && other->other == what.other &&
             other->visits == what.visits) {
             return PSI_OK;

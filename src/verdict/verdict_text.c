@@ -84,9 +84,17 @@ void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
     snprintf(text, size, "whether anything is left to tell apart was not asked by this method");
 }
 
+// To two digits.
+static uint64_t round_up(uint64_t n)
+{
+    uint64_t unit = 1;
+    while (n / unit >= 100) unit *= 10;
+    return (n + unit - 1) / unit * unit;
+}
+
 void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
 {
-    char times[32] = "once";
+    char times[32] = "once", enough[64] = "";
     if (doubt->visits != 1) {
         snprintf(times, sizeof times, "%llu times", (unsigned long long)doubt->visits);
     }
@@ -113,17 +121,21 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  doubt->other, doubt->state);
         return;
     case PSI_DOUBT_RARE:
+        if (doubt->enough > 1) {
+            snprintf(enough, sizeof enough, " (about %llu visits are enough)",
+                     (unsigned long long)round_up(doubt->enough));
+        }
         if (doubt->visits == 0) {
             snprintf(text, size,
                      "action %d was never taken in some observations of latent state %d: try it "
-                     "there",
-                     doubt->other, doubt->state);
+                     "there%s",
+                     doubt->other, doubt->state, enough);
             return;
         }
         snprintf(text, size,
                  "action %d was taken only %s in some observations of latent state %d: take it "
-                 "there more often",
-                 doubt->other, times, doubt->state);
+                 "there more often%s",
+                 doubt->other, times, doubt->state, enough);
         return;
     case PSI_DOUBT_LOOKS:
         if (doubt->state < 0) {

@@ -66,6 +66,7 @@ static void assert_same_run(const psi_run *one, const psi_run *other)
         assert_int_equal(one->doubts[i].state, other->doubts[i].state);
         assert_int_equal(one->doubts[i].other, other->doubts[i].other);
         assert_int_equal(one->doubts[i].visits, other->doubts[i].visits);
+        assert_int_equal(one->doubts[i].enough, other->doubts[i].enough);
     }
     const size_t pairs = one->n_latent * one->n_actions;
     assert_memory_equal(one->model->offsets, other->model->offsets, pairs * sizeof(uint64_t));

@@ -98,6 +98,31 @@ static void coins_that_are_alike_take_many_throws(void **state)
     psi_ctx_free(ctx);
 }
 
+// What a doubt asks for is enough: as many visits as it says, and nothing is left open.
+static void as_many_as_are_asked_for_are_enough(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const world few = {{0.5, 0.5}, {COIN, COIN}, 2, 20, false};
+    world more = few;
+    psi_run *found = fold(ctx, &few, 1);
+    for (size_t i = 0; i < found->n_doubts; i++) {
+        const psi_doubt *doubt = &found->doubts[i];
+        if (doubt->kind != PSI_DOUBT_RARE) continue;
+        assert_true(doubt->visits > 0);
+        assert_true(doubt->enough > doubt->visits);
+        const size_t episodes = 20 * (doubt->enough / doubt->visits + 1);
+        more.episodes = episodes > more.episodes ? episodes : more.episodes;
+    }
+    assert_true(more.episodes > few.episodes && more.episodes < 100 * few.episodes);
+    psi_run_free(ctx, found);
+    found = fold(ctx, &more, 1);
+    assert_int_equal(found->n_latent, 2);
+    assert_int_equal(found->verdict, PSI_VERDICT_CERTAIN);
+    psi_run_free(ctx, found);
+    psi_ctx_free(ctx);
+}
+
 static void coins_that_differ_are_never_certainly_one(void **state)
 {
     (void)state;
@@ -243,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coins_that_are_alike_take_many_throws),
+        cmocka_unit_test(as_many_as_are_asked_for_are_enough),
         cmocka_unit_test(coins_that_differ_are_never_certainly_one),
         cmocka_unit_test(what_pays_the_same_on_average_is_one),
         cmocka_unit_test(an_action_that_nobody_took_leaves_merged_observations_open),
