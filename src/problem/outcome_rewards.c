@@ -138,7 +138,8 @@ done:
 }
 
 // What is known of the mean reward of every leaf and action: its variance is that of its own draws,
-// held near that of the branch it is on.
+// held near that of the branch it is on, that of an action, and this near that of all actions. Two
+// draws that happen to be the same number do not make an action one that pays for sure.
 psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
                                 const problem_looks *looks, const int32_t *led_to,
                                 outcome_rewards *out)
@@ -147,6 +148,7 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
     const psi_trajectories *data = problem->data;
     const size_t nodes = looks->forest.n_nodes, actions = data->n_actions;
     double *n = NULL, *sum = NULL, *square = NULL, *variance = NULL, *within = NULL, *away = NULL;
+    double scatter_within = 0.0, free_within = 0.0; // of all actions
     *out = (outcome_rewards){0};
     for (size_t t = 0; t < data->n_transitions; t++) {
         out->mean += data->rewards[t] / (double)data->n_transitions;
@@ -177,6 +179,11 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
         within[at % actions] += square[at] - sum[at] * sum[at] / n[at];
         within[actions + at % actions] += n[at] - 1.0;
     }
+    for (size_t a = 0; a < actions; a++) {
+        scatter_within += within[a];
+        free_within += within[actions + a];
+    }
+    const double anywhere = free_within > 0.0 ? scatter_within / free_within : out->variance;
     for (size_t v = nodes; v-- > 1;) {
         for (size_t a = 0; looks->parent[v] >= 0 && a < actions; a++) {
             const size_t up = (size_t)looks->parent[v] * actions + a, at = v * actions + a;
@@ -189,7 +196,7 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
         for (size_t a = 0; a < actions; a++) {
             const size_t at = v * actions + a;
             const double pooled =
-                within[actions + a] > 0.0 ? within[a] / within[actions + a] : out->variance;
+                (within[a] + PRIOR_DRAWS * anywhere) / (within[actions + a] + PRIOR_DRAWS);
             const double around =
                 looks->parent[v] < 0 ? pooled : variance[(size_t)looks->parent[v] * actions + a];
             const double scatter = n[at] > 0.0 ? square[at] - sum[at] * sum[at] / n[at] : 0.0;

@@ -123,6 +123,40 @@ static void as_many_as_are_asked_for_are_enough(void **state)
     psi_ctx_free(ctx);
 }
 
+// Two payments that happened to be the same do not make an action one that pays for sure, where all
+// others pay by chance: a single third one is no proof of another latent state.
+static void a_pair_of_equal_payments_is_no_law(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    const psi_episode_spec spec = {.observation_dtype = PSI_INT32,
+                                   .observation_shape = {.rank = 1, .dim = {1}},
+                                   .observation_high = 2.0,
+                                   .n_actions = 10};
+    psi_collector *collector;
+    assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
+    for (int32_t look = 0; look < 2; look++) {
+        for (int32_t a = 0; a < 10; a++) {
+            const int times = a == 0 ? 6 : a < 9 ? 4 : 2 - look;
+            for (int i = 0; i < times; i++) {
+                const int32_t seen[2] = {look, 2};
+                const double reward = a == 0 ? 1.0 : a < 9 ? 0.1 * (i % 2) : 0.1 * look;
+                const psi_episode episode = {.length = 1,
+                                             .observations = seen,
+                                             .actions = &a,
+                                             .rewards = &reward,
+                                             .terminated = true};
+                assert_ok(ctx, psi_collector_add(collector, &episode));
+            }
+        }
+    }
+    psi_run *found = fold_collected(ctx, collector);
+    assert_int_equal(found->n_latent, 2);
+    assert_int_equal(found->verdict, PSI_VERDICT_UNDETERMINED);
+    psi_run_free(ctx, found);
+    psi_ctx_free(ctx);
+}
+
 static void coins_that_differ_are_never_certainly_one(void **state)
 {
     (void)state;
@@ -269,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coins_that_are_alike_take_many_throws),
         cmocka_unit_test(as_many_as_are_asked_for_are_enough),
+        cmocka_unit_test(a_pair_of_equal_payments_is_no_law),
         cmocka_unit_test(coins_that_differ_are_never_certainly_one),
         cmocka_unit_test(what_pays_the_same_on_average_is_one),
         cmocka_unit_test(an_action_that_nobody_took_leaves_merged_observations_open),
