@@ -147,7 +147,7 @@ static void all_agents_reach_the_optimum_of_column_world(void **state)
 static void a_representation_carries_over(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     enum { EPISODES = 60, SEEDS = 3 };
     static const char *const TRAINING[] = {"digits-per-dial", "5", "images-per-digit", "60", NULL};
     static const char *const TEST[] = {"digits-per-dial",

@@ -8,7 +8,7 @@
 static void point_column_world_has_four_states(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     psi_trajectories *data = test_collect(ctx, "point-column-world", 1000, 3, NULL);
     psi_cluster_options options = psi_cluster_defaults();
     options.seed = 3;
@@ -64,7 +64,7 @@ static void assert_sure(const psi_run *found, bool stochastic)
 static void random_block_mdps_are_recovered(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     const block_options instances[] = {
         {.latent_states = 6, .actions = 3, .looks = 2, .dimensions = 4, .seed = 1},
         {.latent_states = 8,
@@ -99,7 +99,7 @@ static void random_block_mdps_are_recovered(void **state)
 static void rare_actions_are_not_overfitted(void **state)
 {
     (void)state;
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     const block_options instance = {.latent_states = 18,
                                     .actions = 4,
                                     .looks = 4,

@@ -203,7 +203,7 @@ static void drawn_digits(void **state)
     enum { PER_DIGIT = 300, TEST_PER_DIGIT = 100 };
     learning single = {"drawn digits", 1, 10000, 4, 0, 2e-3, 0.99};
     learning patterns = {"patterns of drawn digits", 3, 12000, 5, 2000, 2e-3, 0.985};
-    psi_ctx *ctx = test_ctx(2);
+    psi_ctx *ctx = test_ctx(1);
     env_digits *train, *test;
     assert_ok(ctx, env_digits_drawn(ctx, 1, 1, DIGITS, PER_DIGIT, &train));
     assert_ok(ctx, env_digits_drawn(ctx, 1, 2, DIGITS, TEST_PER_DIGIT, &test));

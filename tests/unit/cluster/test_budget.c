@@ -79,7 +79,7 @@ static void stop_everywhere(const char *task, uint64_t episodes, psi_method meth
     psi_run *end = cluster(ctx, data, method, whole, false, 0, &n);
     assert_true(n >= at_least && end->has_trunk == features);
     assert_false(end->stopped);
-    for (size_t stop = 1; stop < n; stop += 1 + n / 4) {
+    for (size_t stop = 1; stop < n; stop += 1 + n / test_repetitions(4)) {
         char name[32];
         snprintf(name, sizeof name, "stopped-%zu", stop);
         char *folder = strdup(test_path(room, name));

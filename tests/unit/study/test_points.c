@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRESH = 100, MOST_STAGES = 32 };
+enum { FRESH = 100, MOST_STAGES = 64 };
 
 // Reads errors-0.csv: the mean and the largest error of every stage. Returns how many stages.
 static size_t read_errors(psi_ctx *ctx, const char *folder, double *mean, double *worst)
