@@ -61,6 +61,7 @@ CONSTANTS = {
     "margin over mixtures": number("evidence/group.c", "BLEND_MARGIN = {};", 20.0, 10.0, 40.0),
     "margin of large groups": number("evidence/group.c", "LARGE_MARGIN = {};", 50.0, 25.0, 100.0),
     "observations of a cell": number("problem/looks_tree.c", "CELL = {},", 8, 4, 16),
+    "rows that a tree grows from": number("problem/looks_tree.c", "MOST_GROWN = {} }};", "1 << 18", "1 << 17", "1 << 19"),
     "bins of a gap": number("problem/looks_tree.c", "enum {{ BINS = {} }};", 32, 16, 64),
     "steps below a gap": number("problem/apart.c", "BELOW = {} ", 32, 16, 64),
     "rows of the shortest tree": number("problem/apart.c", "MOST_SAMPLED = {},", 4096, 2048, 8192),
@@ -77,6 +78,7 @@ CONSTANTS = {
     "labels that may move": number("refine/refining.h", "REFINE_SETTLED {}", "1e-4", "5e-5", "2e-4"),
     "idle refinements": number("refine/by_evidence.c", "MOST_IDLE = {},", 12, 6, 24),
     "a look that no neighbour has": number("refine/mixed_cells.c", "UNLIKE = {}f;", -9.2, -4.6, -18.4),
+    "label to rely on": number("refine/settle.c", "CLEAR = {};", 0.9, 0.818, 0.947),  # odds of 9, 4.5 and 18
     "suspicion": number("verdict/judging.h", "VERDICT_SUSPECT {}", 0.05, 0.025, 0.1),
     "doubtful share": number("verdict/judging.h", "VERDICT_DOUBTFUL {}", "5e-5", "2.5e-5", "1e-4"),
     "difference that had shown": number("verdict/merged.c", "DIFFERENCE = {};", 0.05, 0.025, 0.1),
