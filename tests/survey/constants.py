@@ -4,8 +4,8 @@
 
 Copies the sources to SCRATCH, changes one constant at a time there, builds, and clusters the instances
 in the folders, which vectors.py, textbook.py, adversarial.py or wild.py have made. Prints a table of
-how many answers of each class there are, and keeps it in SCRATCH/constants.json: a second call goes
-on where the first ended. `constants.py --check` says whether every constant is where this page has it.
+how many answers of each class there are and how many are not what they were, and keeps it in
+SCRATCH/constants.json: a second call goes on where the first ended. `constants.py --check` says whether every constant is where this page has it.
 """
 
 import argparse
@@ -61,6 +61,7 @@ CONSTANTS = {
     "margin over mixtures": number("evidence/group.c", "BLEND_MARGIN = {};", 20.0, 10.0, 40.0),
     "margin of large groups": number("evidence/group.c", "LARGE_MARGIN = {};", 50.0, 25.0, 100.0),
     "observations of a cell": number("problem/looks_tree.c", "CELL = {},", 8, 4, 16),
+    "rows that a tree grows from": number("problem/looks_tree.c", "MOST_GROWN = {} }};", "1 << 18", "1 << 17", "1 << 19"),
     "bins of a gap": number("problem/looks_tree.c", "enum {{ BINS = {} }};", 32, 16, 64),
     "steps below a gap": number("problem/apart.c", "BELOW = {} ", 32, 16, 64),
     "rows of the shortest tree": number("problem/apart.c", "MOST_SAMPLED = {},", 4096, 2048, 8192),
@@ -77,6 +78,7 @@ CONSTANTS = {
     "labels that may move": number("refine/refining.h", "REFINE_SETTLED {}", "1e-4", "5e-5", "2e-4"),
     "idle refinements": number("refine/by_evidence.c", "MOST_IDLE = {},", 12, 6, 24),
     "a look that no neighbour has": number("refine/mixed_cells.c", "UNLIKE = {}f;", -9.2, -4.6, -18.4),
+    "label to rely on": number("refine/settle.c", "CLEAR = {};", 0.9, 0.818, 0.947),  # odds of 9, 4.5 and 18
     "suspicion": number("verdict/judging.h", "VERDICT_SUSPECT {}", 0.05, 0.025, 0.1),
     "doubtful share": number("verdict/judging.h", "VERDICT_DOUBTFUL {}", "5e-5", "2.5e-5", "1e-4"),
     "difference that had shown": number("verdict/merged.c", "DIFFERENCE = {};", 0.05, 0.025, 0.1),
@@ -136,15 +138,20 @@ def survey(tree, scratch, chosen):
         subprocess.run([sys.executable, "-B", str(ROOT / "tests/survey/vectors.py"), "run", str(folder), "--psifold",
                         str(tree / "build/psifold"), "--json", str(out), "--limit", str(chosen.limit), "--jobs",
                         str(chosen.jobs)], stdout=subprocess.DEVNULL)
-        rows += json.loads(out.read_text())
+        rows += [{**row, "folder": folder.name} for row in json.loads(out.read_text())]
     wrong = [f"{row['number']}-{row['family']}" for row in rows if row["class"] == CLASSES[3]]
     return {"counts": [sum(row["class"] == kind for row in rows) for kind in CLASSES], "wrong": wrong,
-            "seconds": round(sum(row["cpu_seconds"] for row in rows))}
+            "seconds": round(sum(row["cpu_seconds"] for row in rows)),
+            "answers": {f"{row['folder']}/{row['number']}-{row['family']}":
+                        [row["class"], row.get("found"), row.get("misplaced"), row.get("verdict")] for row in rows}}
 
 
-def show(name, result):
-    print(f"| {name} | " + " | ".join(map(str, result["counts"])) + f" | {result['seconds']} | "
-          + " ".join(result["wrong"]) + " |", flush=True)
+def show(name, result, before):
+    """A row, and how many answers are not what they were."""
+    answers, others = result.get("answers", {}), before.get("answers", {})
+    moved = sum(answers[key] != others[key] for key in answers.keys() & others.keys())
+    words = [name, *result["counts"], moved, result["seconds"], " ".join(result["wrong"])]
+    print("| " + " | ".join(map(str, words)) + " |", flush=True)
 
 
 def main():
@@ -166,14 +173,14 @@ def main():
     wanted = [("as it is", [])]
     for name in filter(None, chosen.only.split(",")) if chosen.only else CONSTANTS:
         wanted += [(f"{name}: {kind}", edits) for kind, edits in zip(("half", "twice"), CONSTANTS[name])]
-    print("| constant | " + " | ".join(CLASSES) + " | CPU s | wrong and certain |")
-    print("|---" * (len(CLASSES) + 3) + "|")
+    print("| constant | " + " | ".join(CLASSES) + " | other answers | CPU s | wrong and certain |")
+    print("|---" * (len(CLASSES) + 4) + "|")
     for name, edits in wanted:
         if name not in results:
             build(tree, edits)
             results[name] = survey(tree, scratch, chosen)
             kept.write_text(json.dumps(results, indent=1) + "\n")
-        show(name, results[name])
+        show(name, results[name], results[wanted[0][0]])
     return 0
 
 
