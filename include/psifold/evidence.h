@@ -27,6 +27,7 @@ typedef struct psi_forest {
 typedef struct psi_draws {
     size_t n;
     const uint32_t *node, *outcome; // (n)
+    const uint32_t *times;          // (n) how often each; NULL: once
     size_t n_families;
     const uint32_t *family; // (n_families + 1) outcomes of family f: family[f] … family[f + 1]
     // Means that are compared beside the laws, as for rewards that hardly repeat: of n_means sets
