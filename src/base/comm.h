@@ -31,8 +31,8 @@ psi_status base_collect(psi_ctx *ctx, const void *mine, size_t bytes, void *all,
 // … or of another rank, where bytes (ranks) are known and there is room already.
 psi_status base_gather_at(psi_ctx *ctx, const void *mine, const size_t *bytes, int to, void *all);
 
-// … or block by block, in the order of the ranks, for what rank 0 has no room for: only there `take`
-// is called, and the blocks are gone afterwards.
+// … or block by block, in the order of the ranks, for what rank 0 has no room for: only there
+// `take` is called, and the blocks are gone afterwards.
 typedef psi_status base_take(void *user, const void *block, size_t bytes);
 psi_status base_pass_to_first(psi_ctx *ctx, const void *mine, size_t bytes, base_take *take,
                               void *user);
