@@ -138,12 +138,13 @@ static bool wants_to_stop(void *user)
     return base_cancelled(user) != PSI_OK;
 }
 
-// What a call came to, and what it cost: bytes that this rank has sent.
-static psi_status spent(psi_ctx *ctx, bool fine, double began, size_t bytes)
+// What a call came to, and what it cost: bytes that this rank has sent, and got.
+static psi_status spent(psi_ctx *ctx, bool fine, double began, size_t sent, size_t received)
 {
     base_comm *comm = base_ctx_comm(ctx);
     comm->cost.calls++;
-    comm->cost.bytes += bytes;
+    comm->cost.bytes += sent;
+    comm->cost.received += received;
     comm->cost.seconds += base_seconds() - began;
     if (fine) return PSI_OK;
     const psi_status stopped = base_cancelled(ctx);
@@ -157,7 +158,7 @@ static psi_status reduce(psi_ctx *ctx, int64_t *values, size_t n, base_comm_kind
     const double began = base_seconds();
     if (!has_others(comm)) return PSI_OK;
     const bool fine = comm->table->reduce(values, n, kind, wants_to_stop, ctx);
-    return spent(ctx, fine, began, n * sizeof *values);
+    return spent(ctx, fine, began, n * sizeof *values, n * sizeof *values);
 }
 
 psi_status base_sum(psi_ctx *ctx, int64_t *values, size_t n)
@@ -208,12 +209,14 @@ static psi_status gather(psi_ctx *ctx, const void *mine, const size_t *bytes, vo
 {
     const base_comm *comm = base_ctx_comm(ctx);
     const double began = base_seconds();
+    size_t received = 0;
     if (!has_others(comm)) {
         if (bytes[0] > 0) memcpy(all, mine, bytes[0]);
         return PSI_OK;
     }
     const bool fine = comm->table->gather(mine, bytes, all, wants_to_stop, ctx);
-    return spent(ctx, fine, began, bytes[comm->rank]);
+    for (int r = 0; r < comm->ranks; r++) received += r == comm->rank ? 0 : bytes[r];
+    return spent(ctx, fine, began, bytes[comm->rank], received);
 }
 
 psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all)
@@ -257,7 +260,8 @@ psi_status base_broadcast(psi_ctx *ctx, void *data, size_t bytes, int from)
     const double began = base_seconds();
     if (!has_others(comm)) return PSI_OK;
     const bool fine = comm->table->broadcast(data, bytes, from, wants_to_stop, ctx);
-    return spent(ctx, fine, began, from == comm->rank ? bytes : 0);
+    const bool here = from == comm->rank;
+    return spent(ctx, fine, began, here ? bytes : 0, here ? 0 : bytes);
 }
 
 psi_status base_hand_over(psi_ctx *ctx, void *data, size_t bytes, int from, int to)
@@ -266,7 +270,7 @@ psi_status base_hand_over(psi_ctx *ctx, void *data, size_t bytes, int from, int 
     const double began = base_seconds();
     if (!has_others(comm) || from == to) return PSI_OK;
     const bool fine = comm->table->hand_over(data, bytes, from, to, wants_to_stop, ctx);
-    return spent(ctx, fine, began, from == comm->rank ? bytes : 0);
+    return spent(ctx, fine, began, from == comm->rank ? bytes : 0, to == comm->rank ? bytes : 0);
 }
 
 psi_status base_gather_at(psi_ctx *ctx, const void *mine, const size_t *bytes, int to, void *all)
