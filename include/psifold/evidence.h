@@ -39,6 +39,7 @@ typedef struct psi_draws {
     double caution; // nats by which two laws have to be better than one to be two; 0: whatever is
                     // more probable
     double clear;   // nats by which two groups are clearly apart
+    bool together;  // all processes have the same draws, make this call, and share the work
 } psi_draws;
 
 // What was found: groups of leaves, and how sure that is.

@@ -82,7 +82,8 @@ static psi_status draw(refining *run, psi_draws *out)
                        .weighted = run->means.weighted,
                        .mean_variance = run->means.variance,
                        .caution = run->caution,
-                       .clear = run->clear};
+                       .clear = run->clear,
+                       .together = true};
 done:
     return status;
 }

@@ -132,7 +132,8 @@ static psi_draws what_followed(const leaves *all, size_t n_actions)
                        .outcome = all->draws.outcome,
                        .times = all->draws.times,
                        .n_families = 2 * n_actions,
-                       .family = all->first};
+                       .family = all->first,
+                       .together = true};
 }
 
 static psi_status compare(psi_ctx *ctx, const question *asked, double allowed, double *share,
