@@ -50,9 +50,11 @@ static json_t *phases_json(const psi_run *run)
     for (size_t i = 0; i < run->n_phases; i++) {
         const psi_cluster_phase *phase = &run->phases[i];
         json_t *object =
-            json_pack("{s:s, s:f, s:I, s:I, s:f}", "phase", phase->name, "seconds", phase->seconds,
-                      "passes", (json_int_t)phase->passes, "bytes_sent",
-                      (json_int_t)phase->talk.bytes, "communication_seconds", phase->talk.seconds);
+            json_pack("{s:s, s:f, s:I, s:I, s:I, s:f}", "phase", phase->name, "seconds",
+                      phase->seconds, "passes", (json_int_t)phase->passes, "bytes_sent",
+                      (json_int_t)phase->talk.bytes, "bytes_received",
+                      (json_int_t)phase->talk.received, "communication_seconds",
+                      phase->talk.seconds);
         if (json_array_append_new(phases, object) == 0) continue;
         json_decref(phases);
         return NULL;
@@ -104,8 +106,9 @@ psi_status cli_set_run(cli_call *cli, const psi_run *run)
     const psi_ranks_cost talk = psi_ranks_spent(cli->ctx);
     TRY(cli_set(cli, "ranks", json_integer(psi_ranks(cli->ctx))));
     TRY(cli_set(cli, "communication",
-                json_pack("{s:I, s:I, s:f}", "calls", (json_int_t)talk.calls, "bytes_sent",
-                          (json_int_t)talk.bytes, "seconds", talk.seconds)));
+                json_pack("{s:I, s:I, s:I, s:f}", "calls", (json_int_t)talk.calls, "bytes_sent",
+                          (json_int_t)talk.bytes, "bytes_received", (json_int_t)talk.received,
+                          "seconds", talk.seconds)));
     TRY(cli_set(cli, "latent_states", json_integer((json_int_t)run->n_latent)));
     TRY(cli_set(cli, "verdict", json_string(psi_verdict_name(run->verdict))));
     TRY(cli_set(cli, "stopped", json_boolean(run->stopped)));

@@ -126,8 +126,8 @@ PSI_API int psi_ranks(const psi_ctx *ctx); // how many there are
 
 // What talking to the others has taken this process so far.
 typedef struct psi_ranks_cost {
-    uint64_t calls, bytes; // sent
-    double seconds;        // waiting included
+    uint64_t calls, bytes, received; // bytes that were sent, and received
+    double seconds;                  // waiting included
 } psi_ranks_cost;
 PSI_API psi_ranks_cost psi_ranks_spent(const psi_ctx *ctx);
 

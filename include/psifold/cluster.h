@@ -455,7 +455,8 @@ PSI_API bool psi_run_folder_finished(const psi_run_folder *folder); // nothing i
 PSI_API void psi_run_folder_close(psi_run_folder *folder);
 
 // Of several processes (psi_ranks_join) rank 0 opens the folder and makes this call while the
-// others make that of psi_cluster.
+// others make that of psi_cluster, each with its own episodes (psi_trajectories_read_all). What is
+// found is rank 0's; elsewhere *out is NULL.
 //
 // The whole method, as psi_cluster, in a folder: goes on where an interrupted run has stopped, and
 // reads one that is finished. PSI_EUSAGE, naming the difference, unless a run is resumed with the

@@ -45,15 +45,6 @@ PSI_API size_t psi_observations_row_bytes(const psi_observations *observations);
 PSI_API psi_status psi_observations_gather(psi_ctx *ctx, const psi_observations *observations,
                                            const uint64_t *rows, size_t n, void *out);
 
-// The rows that this process reads: all of them, unless several processes share a data set.
-PSI_API void psi_observations_here(const psi_observations *observations, size_t *begin,
-                                   size_t *end);
-
-// All rows of all processes in the memory of rank 0; elsewhere *out is NULL. *out belongs to the
-// caller. All processes make this call.
-PSI_API psi_status psi_observations_collect(psi_ctx *ctx, const psi_observations *observations,
-                                            psi_observations **out);
-
 // All rows one after the other, where they already are in memory; NULL where they have to be read.
 PSI_API const void *psi_observations_data(const psi_observations *observations);
 
@@ -109,10 +100,16 @@ PSI_API void psi_trajectories_free(psi_ctx *ctx, psi_trajectories *trajectories)
 // Several files and folders as one data set: the episodes of the first, then those of the second,
 // and so on. PSI_EDATA if their observations or action spaces are not the same; a file that does
 // not say how many actions there are has those of the others. PSI_EUSAGE for no file at all.
-// Several processes (psi_ranks_join) share the observations: each reads those of its own episodes.
+// Several processes (psi_ranks_join) share the data set: each has the episodes of its own stretch,
+// numbered from 0, which may be none.
 PSI_API psi_status psi_trajectories_read_all(psi_ctx *ctx, const char *const *paths, size_t n,
                                              const psi_read_options *options,
                                              psi_trajectories **out);
+
+// What all processes have, one after the other, in the memory of rank 0; elsewhere *out is NULL.
+// *out belongs to the caller. All processes make this call.
+PSI_API psi_status psi_trajectories_collect(psi_ctx *ctx, const psi_trajectories *trajectories,
+                                            psi_trajectories **out);
 
 // Checks that trajectories do not contradict themselves: offsets, lengths, finite rewards, actions
 // below A, and exactly how every episode ended. Returns PSI_EDATA with a sentence that names name

@@ -27,6 +27,7 @@ typedef struct psi_forest {
 typedef struct psi_draws {
     size_t n;
     const uint32_t *node, *outcome; // (n)
+    const uint32_t *times;          // (n) how often each; NULL: once
     size_t n_families;
     const uint32_t *family; // (n_families + 1) outcomes of family f: family[f] … family[f + 1]
     // Means that are compared beside the laws, as for rewards that hardly repeat: of n_means sets
@@ -38,6 +39,7 @@ typedef struct psi_draws {
     double caution; // nats by which two laws have to be better than one to be two; 0: whatever is
                     // more probable
     double clear;   // nats by which two groups are clearly apart
+    bool together;  // all processes have the same draws, make this call, and share the work
 } psi_draws;
 
 // What was found: groups of leaves, and how sure that is.

@@ -60,6 +60,10 @@ PSI_API psi_status psi_partition_is_subclustering(psi_ctx *ctx, const psi_partit
 // ignored by both are left out. O(n + K·nnz·log nnz) at worst, near O(n) for similar partitions.
 PSI_API psi_status psi_partition_agreement(psi_ctx *ctx, const psi_partition *a,
                                            const psi_partition *b, double *share);
+// The same of partitions of which only common (n_a, n_b) is known: how many states are in block i of
+// the one and block j of the other.
+PSI_API psi_status psi_agreement_of_counts(psi_ctx *ctx, const size_t *common, size_t n_a,
+                                           size_t n_b, double *share);
 
 // ---- finite models ------------------------------------------------------------------------------
 
@@ -130,6 +134,9 @@ typedef struct psi_counts {
 
 // O(N + K·A). *out belongs to the caller.
 PSI_API psi_status psi_counts_new(psi_ctx *ctx, const psi_paths *paths, psi_counts **out);
+// The same, of the paths of all processes one after the other (psi_ranks_join): each has its own,
+// and all make this call.
+PSI_API psi_status psi_counts_together(psi_ctx *ctx, const psi_paths *paths, psi_counts **out);
 PSI_API void psi_counts_free(psi_ctx *ctx, psi_counts *counts);
 
 // Equations 20 and 21: w_a(k) = mean reward, M_a(k, j) = n(k,a,j) / Σ_j n(k,a,j). Pairs with fewer

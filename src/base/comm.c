@@ -126,6 +126,11 @@ psi_status base_alone(psi_ctx *ctx, const char *what)
                 what, base_ranks(ctx));
 }
 
+static bool has_others(const base_comm *comm)
+{
+    return comm->table && !comm->alone && comm->ranks > 1;
+}
+
 // ---- one call -----------------------------------------------------------------------------------
 
 static bool wants_to_stop(void *user)
@@ -133,12 +138,13 @@ static bool wants_to_stop(void *user)
     return base_cancelled(user) != PSI_OK;
 }
 
-// What a call came to, and what it cost: bytes that this rank has sent.
-static psi_status spent(psi_ctx *ctx, bool fine, double began, size_t bytes)
+// What a call came to, and what it cost: bytes that this rank has sent, and got.
+static psi_status spent(psi_ctx *ctx, bool fine, double began, size_t sent, size_t received)
 {
     base_comm *comm = base_ctx_comm(ctx);
     comm->cost.calls++;
-    comm->cost.bytes += bytes;
+    comm->cost.bytes += sent;
+    comm->cost.received += received;
     comm->cost.seconds += base_seconds() - began;
     if (fine) return PSI_OK;
     const psi_status stopped = base_cancelled(ctx);
@@ -150,9 +156,9 @@ static psi_status reduce(psi_ctx *ctx, int64_t *values, size_t n, base_comm_kind
 {
     const base_comm *comm = base_ctx_comm(ctx);
     const double began = base_seconds();
-    if (!comm->table || comm->alone) return PSI_OK;
+    if (!has_others(comm)) return PSI_OK;
     const bool fine = comm->table->reduce(values, n, kind, wants_to_stop, ctx);
-    return spent(ctx, fine, began, n * sizeof *values);
+    return spent(ctx, fine, began, n * sizeof *values, n * sizeof *values);
 }
 
 psi_status base_sum(psi_ctx *ctx, int64_t *values, size_t n)
@@ -164,16 +170,53 @@ psi_status base_maximum(psi_ctx *ctx, int64_t *values, size_t n)
     return reduce(ctx, values, n, COMM_LARGEST);
 }
 
+// Sizes are whole numbers below 2^63, as int64_t are.
+psi_status base_sum_sizes(psi_ctx *ctx, size_t *values, size_t n)
+{
+    _Static_assert(sizeof(size_t) == sizeof(int64_t), "a size has 64 bits");
+    return reduce(ctx, (int64_t *)values, n, COMM_SUM);
+}
+
+psi_status base_sum_u32(psi_ctx *ctx, uint32_t *values, size_t n)
+{
+    psi_status status = PSI_OK;
+    int64_t *wide = NULL;
+    if (base_ranks(ctx) == 1) return PSI_OK;
+    TRY(base_alloc(ctx, n, sizeof *wide, &wide));
+    for (size_t i = 0; i < n; i++) wide[i] = values[i];
+    TRY(base_sum(ctx, wide, n));
+    for (size_t i = 0; i < n; i++) values[i] = (uint32_t)wide[i];
+done:
+    base_free(ctx, wide);
+    return status;
+}
+
+psi_status base_any(psi_ctx *ctx, uint8_t *values, size_t n)
+{
+    psi_status status = PSI_OK;
+    int64_t *wide = NULL;
+    if (base_ranks(ctx) == 1) return PSI_OK;
+    TRY(base_alloc(ctx, n, sizeof *wide, &wide));
+    for (size_t i = 0; i < n; i++) wide[i] = values[i];
+    TRY(base_maximum(ctx, wide, n));
+    for (size_t i = 0; i < n; i++) values[i] = (uint8_t)wide[i];
+done:
+    base_free(ctx, wide);
+    return status;
+}
+
 static psi_status gather(psi_ctx *ctx, const void *mine, const size_t *bytes, void *all)
 {
     const base_comm *comm = base_ctx_comm(ctx);
     const double began = base_seconds();
-    if (!comm->table || comm->alone) {
+    size_t received = 0;
+    if (!has_others(comm)) {
         if (bytes[0] > 0) memcpy(all, mine, bytes[0]);
         return PSI_OK;
     }
     const bool fine = comm->table->gather(mine, bytes, all, wants_to_stop, ctx);
-    return spent(ctx, fine, began, bytes[comm->rank]);
+    for (int r = 0; r < comm->ranks; r++) received += r == comm->rank ? 0 : bytes[r];
+    return spent(ctx, fine, began, bytes[comm->rank], received);
 }
 
 psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all)
@@ -215,16 +258,124 @@ psi_status base_broadcast(psi_ctx *ctx, void *data, size_t bytes, int from)
 {
     const base_comm *comm = base_ctx_comm(ctx);
     const double began = base_seconds();
-    if (!comm->table || comm->alone) return PSI_OK;
+    if (!has_others(comm)) return PSI_OK;
     const bool fine = comm->table->broadcast(data, bytes, from, wants_to_stop, ctx);
-    return spent(ctx, fine, began, from == comm->rank ? bytes : 0);
+    const bool here = from == comm->rank;
+    return spent(ctx, fine, began, here ? bytes : 0, here ? 0 : bytes);
 }
 
 psi_status base_hand_over(psi_ctx *ctx, void *data, size_t bytes, int from, int to)
 {
     const base_comm *comm = base_ctx_comm(ctx);
     const double began = base_seconds();
-    if (!comm->table || comm->alone || from == to) return PSI_OK;
+    if (!has_others(comm) || from == to) return PSI_OK;
     const bool fine = comm->table->hand_over(data, bytes, from, to, wants_to_stop, ctx);
-    return spent(ctx, fine, began, from == comm->rank ? bytes : 0);
+    return spent(ctx, fine, began, from == comm->rank ? bytes : 0, to == comm->rank ? bytes : 0);
+}
+
+psi_status base_gather_at(psi_ctx *ctx, const void *mine, const size_t *bytes, int to, void *all)
+{
+    psi_status status = PSI_OK;
+    const int rank = base_rank(ctx);
+    char *at = all;
+    for (int r = 0; r < base_ranks(ctx); r++) {
+        if (rank == to && r == to && bytes[r] > 0) memcpy(at, mine, bytes[r]);
+        if (r != to && (rank == r || rank == to)) {
+            TRY(base_hand_over(ctx, rank == to ? at : (char *)mine, bytes[r], r, to));
+        }
+        if (rank == to) at += bytes[r];
+    }
+done:
+    return status;
+}
+
+psi_status base_take_turn_with(psi_ctx *ctx, const base_block *state, size_t n)
+{
+    psi_status status = PSI_OK;
+    const int rank = base_rank(ctx);
+    for (size_t i = 0; rank > 0 && i < n; i++) {
+        TRY(base_hand_over(ctx, state[i].data, state[i].bytes, rank - 1, rank));
+    }
+done:
+    return status;
+}
+
+psi_status base_end_turn_with(psi_ctx *ctx, const base_block *state, size_t n)
+{
+    psi_status status = PSI_OK;
+    const int rank = base_rank(ctx), last = base_ranks(ctx) - 1;
+    for (size_t i = 0; rank < last && i < n; i++) {
+        TRY(base_hand_over(ctx, state[i].data, state[i].bytes, rank, rank + 1));
+    }
+    for (size_t i = 0; last > 0 && i < n; i++) {
+        TRY(base_broadcast(ctx, state[i].data, state[i].bytes, last));
+    }
+done:
+    return status;
+}
+
+psi_status base_take_turn(psi_ctx *ctx, void *state, size_t bytes)
+{
+    return base_take_turn_with(ctx, &(base_block){state, bytes}, 1);
+}
+
+psi_status base_end_turn(psi_ctx *ctx, void *state, size_t bytes)
+{
+    return base_end_turn_with(ctx, &(base_block){state, bytes}, 1);
+}
+
+psi_status base_pass_to_first(psi_ctx *ctx, const void *mine, size_t bytes, base_take *take,
+                              void *user)
+{
+    enum { AT_ONCE = 1 << 26 };
+    psi_status status = PSI_OK;
+    const int rank = base_rank(ctx), ranks = base_ranks(ctx);
+    size_t *sizes = NULL, largest = 0;
+    char *block = NULL;
+    if (ranks == 1) return take(user, mine, bytes);
+    TRY(base_alloc(ctx, (size_t)ranks, sizeof *sizes, &sizes));
+    TRY(base_gather(ctx, &bytes, sizeof bytes, sizes));
+    for (int r = 1; r < ranks; r++) largest = base_max(largest, sizes[r]);
+    TRY(base_alloc(ctx, rank == 0 ? base_min(largest, AT_ONCE) : 0, 1, &block));
+    if (rank == 0) TRY(take(user, mine, bytes));
+    for (int r = 1; r < ranks; r++) {
+        for (size_t begin = 0; (rank == 0 || rank == r) && begin < sizes[r]; begin += AT_ONCE) {
+            const size_t n = base_min(sizes[r] - begin, AT_ONCE);
+            char *data = rank == 0 ? block : (char *)mine + begin; // of which nothing is changed
+            TRY(base_hand_over(ctx, data, n, r, 0));
+            if (rank == 0) TRY(take(user, data, n));
+        }
+    }
+done:
+    base_free(ctx, block);
+    base_free(ctx, sizes);
+    return status;
+}
+
+typedef struct collected {
+    char *at;
+} collected;
+
+static psi_status keep(void *user, const void *block, size_t bytes)
+{
+    collected *to = user;
+    if (bytes > 0) memcpy(to->at, block, bytes);
+    to->at += bytes;
+    return PSI_OK;
+}
+
+psi_status base_collect(psi_ctx *ctx, const void *mine, size_t bytes, void *all, size_t *total)
+{
+    psi_status status = PSI_OK;
+    char *block = NULL;
+    *total = bytes;
+    TRY(base_sum_sizes(ctx, total, 1));
+    if (base_rank(ctx) == 0) TRY(base_alloc(ctx, *total, 1, &block));
+    collected to = {block};
+    TRY(base_pass_to_first(ctx, mine, bytes, keep, &to));
+    memcpy(all, &block, sizeof block);
+    block = NULL;
+done:
+    base_free(ctx, block);
+    return status;
 }

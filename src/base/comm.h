@@ -11,15 +11,44 @@
 int base_rank(const psi_ctx *ctx);
 int base_ranks(const psi_ctx *ctx);
 
-// Everywhere the sum over all ranks, or the largest of all.
+// Everywhere the sum over all ranks, or the largest of all. Of other types: whole numbers, as long
+// as what they come to fits.
 psi_status base_sum(psi_ctx *ctx, int64_t *values, size_t n);
+psi_status base_sum_sizes(psi_ctx *ctx, size_t *values, size_t n);
+psi_status base_sum_u32(psi_ctx *ctx, uint32_t *values, size_t n);
 psi_status base_maximum(psi_ctx *ctx, int64_t *values, size_t n);
+psi_status base_any(psi_ctx *ctx, uint8_t *values, size_t n); // 0 or more: the largest of each
 
 // What all ranks have, in their order: everybody as many bytes, all (ranks · bytes) …
 psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all);
 // … or each its own: *all points to a block that belongs to the caller, *total are its bytes.
 psi_status base_gather_parts(psi_ctx *ctx, const void *mine, size_t bytes, void *all,
                              size_t *total);
+
+// The same, of rank 0 alone: elsewhere *all is NULL.
+psi_status base_collect(psi_ctx *ctx, const void *mine, size_t bytes, void *all, size_t *total);
+
+// … or of another rank, where bytes (ranks) are known and there is room already.
+psi_status base_gather_at(psi_ctx *ctx, const void *mine, const size_t *bytes, int to, void *all);
+
+// … or block by block, in the order of the ranks, for what rank 0 has no room for: only there
+// `take` is called, and the blocks are gone afterwards.
+typedef psi_status base_take(void *user, const void *block, size_t bytes);
+psi_status base_pass_to_first(psi_ctx *ctx, const void *mine, size_t bytes, base_take *take,
+                              void *user);
+
+// Sums that depend on the order of their terms are added up rank after rank, as one process would
+// over the data of all: state is what the ranks before have come to, this one goes on from there,
+// and afterwards all have what the last has come to.
+psi_status base_take_turn(psi_ctx *ctx, void *state, size_t bytes);
+psi_status base_end_turn(psi_ctx *ctx, void *state, size_t bytes);
+// … of which there may be several blocks.
+typedef struct base_block {
+    void *data;
+    size_t bytes;
+} base_block;
+psi_status base_take_turn_with(psi_ctx *ctx, const base_block *state, size_t n);
+psi_status base_end_turn_with(psi_ctx *ctx, const base_block *state, size_t n);
 
 // What rank `from` has.
 psi_status base_broadcast(psi_ctx *ctx, void *data, size_t bytes, int from);

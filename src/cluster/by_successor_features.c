@@ -211,7 +211,7 @@ static psi_status describe(clustering_run *run)
     result->n_latent = refined->n_latent;
     result->labels = refined->labels;
     refined->labels = NULL;
-    TRY(cluster_keep_seen(run->ctx, result));
+    TRY(cluster_keep_seen(run->ctx, problem->n_rows, result));
     const psi_paths paths = problem_paths(problem, result->labels, result->n_latent);
     TRY(psi_counts_new(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));

@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/random.h"
+#include "cluster/seen.h"
 #include "learn/representation.h"
 #include "learn/samples.h"
 #include "run/known.h"
@@ -81,13 +82,20 @@ psi_status cluster_tell(clustering_run *run, const psi_cluster_step *step, size_
     return status;
 }
 
-// The frames as they are looked at.
-static psi_status see(clustering_run *run, const psi_observations *frames)
+// Makes a problem of the data, as they are looked at.
+static psi_status look_at(clustering_run *run, const psi_trajectories *data)
 {
-    const psi_status status =
-        psi_observations_stack(run->ctx, frames, run->options->stack, run->seen.n_episodes,
-                               run->seen.episode_offsets, &run->stacked);
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = run->ctx;
+    problem_free(ctx, &run->problem);
+    psi_observations_free(ctx, run->stacked);
+    run->stacked = NULL;
+    run->seen = *data;
+    TRY(psi_observations_stack(ctx, data->observations, run->options->stack, data->n_episodes,
+                               data->episode_offsets, &run->stacked));
     run->seen.observations = run->stacked;
+    TRY(problem_new(ctx, &run->seen, run->options->seed, &run->problem));
+done:
     return status;
 }
 
@@ -100,14 +108,34 @@ psi_status cluster_go_on_alone(clustering_run *run, const char *why)
         base_warn(ctx, "%s: process 0 of %d gathers all observations and goes on alone", why,
                   base_ranks(ctx));
     }
-    TRY(psi_observations_collect(ctx, run->frames, &run->whole));
+    TRY(psi_trajectories_collect(ctx, run->given, &run->whole));
     run->elsewhere = base_rank(ctx) > 0;
     base_go_alone(ctx);
-    if (run->elsewhere) goto done;
-    psi_observations_free(ctx, run->stacked);
-    run->stacked = NULL;
-    TRY(see(run, run->whole));
+    if (!run->elsewhere) TRY(look_at(run, run->whole));
 done:
+    return status;
+}
+
+// What several processes have found is brought together where it is written.
+static psi_status bring_together(clustering_run *run)
+{
+    psi_status status = PSI_OK;
+    psi_run *result = run->result;
+    const size_t n = run->problem.n_rows;
+    int32_t *labels = NULL;
+    float *confidence = NULL;
+    size_t bytes;
+    if (base_ranks(run->ctx) == 1) return PSI_OK;
+    TRY(cluster_collect_labels(run->ctx, n, result->labels, result->n_latent, &labels));
+    TRY(base_collect(run->ctx, result->confidence, n * sizeof *confidence, &confidence, &bytes));
+    base_free(run->ctx, result->labels);
+    base_free(run->ctx, result->confidence);
+    result->labels = labels;
+    result->confidence = confidence;
+    labels = NULL;
+    run->elsewhere = base_rank(run->ctx) > 0;
+done:
+    base_free(run->ctx, labels);
     return status;
 }
 
@@ -243,7 +271,7 @@ static void free_work(clustering_run *run)
     problem_free(ctx, &run->problem);
     psi_run_free(ctx, run->result);
     psi_observations_free(ctx, run->stacked);
-    psi_observations_free(ctx, run->whole);
+    psi_trajectories_free(ctx, run->whole);
 }
 
 // What is known of a run before the work begins. The data are hashed here, and nowhere else.
@@ -252,10 +280,12 @@ static psi_status new_run(psi_ctx *ctx, const psi_trajectories *data,
 {
     psi_status status = PSI_OK;
     psi_run *run = NULL;
+    size_t n[] = {data->n_episodes, data->n_transitions, data->n_observations};
+    TRY(base_sum_sizes(ctx, n, 3));
     TRY(base_alloc_zero(ctx, 1, sizeof *run, &run));
-    *run = (psi_run){.n_episodes = data->n_episodes,
-                     .n_transitions = data->n_transitions,
-                     .n_observations = data->n_observations,
+    *run = (psi_run){.n_episodes = n[0],
+                     .n_transitions = n[1],
+                     .n_observations = n[2],
                      .n_actions = data->n_actions,
                      .observation_dtype = psi_observations_dtype(data->observations),
                      .observation_shape = *psi_observations_shape(data->observations),
@@ -285,8 +315,7 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
     clustering_run run = {.ctx = ctx,
                           .options = options,
                           .folder = folder,
-                          .frames = data->observations,
-                          .seen = *data,
+                          .given = data,
                           .began = base_seconds()};
     bool under_way = false; // what is kept of it was read
     run_phases_start(&run.state.phases, &run.inputs.passed);
@@ -301,8 +330,7 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
         run.began = folder->started; // reading the data counts
         under_way = true;
     }
-    TRY(see(&run, run.frames));
-    TRY(problem_new(ctx, &run.seen, options->seed, &run.problem));
+    TRY(look_at(&run, data));
     const bool evidence = options->method == PSI_METHOD_EVIDENCE && !options->paper;
     cluster_set_deadline(&run, CLUSTER_BEFORE_WRITING);
     status = evidence ? cluster_find_by_evidence(&run) : cluster_find_by_successor_features(&run);
@@ -318,6 +346,8 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
     TRY(cluster_go_without(&run, find_representation(&run)));
     TRY(keep_stages(&run));
     TRY(cluster_go_without(&run, find_known(&run, &run.seen)));
+    TRY(bring_together(&run));
+    if (run.elsewhere) goto done;
     TRY(cluster_go_without(&run, tell_phases(&run)));
     TRY(cluster_go_without(&run, run_check_found(ctx, run.result)));
     if (run.result->stopped || run.result->failure) {

@@ -25,9 +25,10 @@ typedef struct clustering_run {
     psi_ctx *ctx;
     const psi_cluster_options *options;
     psi_run_folder *folder;            // where it is kept while it is under way; NULL: nowhere
-    const psi_observations *frames;    // as they were given; …
-    psi_trajectories seen;             // … the data as they are looked at: …
-    psi_observations *stacked, *whole; // … several frames as one, of rank 0 all of them in memory
+    const psi_trajectories *given;     // the data as they were given; …
+    psi_trajectories seen;             // … as they are looked at: …
+    psi_observations *stacked;         // … several frames as one
+    psi_trajectories *whole;           // what all processes have, of one that goes on alone
     bool elsewhere;                    // the rest is done by rank 0
     cluster_problem problem;
     problem_inputs inputs;
@@ -61,7 +62,7 @@ typedef enum seed_purpose {
 } seed_purpose;
 uint64_t cluster_seed_of(const clustering_run *run, seed_purpose purpose, size_t round);
 
-// Of several processes, rank 0 goes on alone, with all observations; run->elsewhere of the others.
+// Of several processes, rank 0 goes on alone, with all data; run->elsewhere of the others.
 psi_status cluster_go_on_alone(clustering_run *run, const char *why);
 
 void cluster_set_network_options(clustering_run *run, psi_net_kind kind);

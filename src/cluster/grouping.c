@@ -3,6 +3,7 @@
 #include "cluster/clustering.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "cluster/seen.h"
 #include "refine/successor.h"
@@ -18,13 +19,22 @@ psi_status cluster_after_grouping(void *user, const psi_cluster_step *step, size
 {
     psi_status status = PSI_OK;
     clustering_run *run = user;
+    int32_t *whole = NULL; // labels of all processes
+    const bool shared = base_ranks(run->ctx) > 1;
     number += run->result->n_steps;
     if (number == 1) cluster_share_time(run);
+    if (shared) {
+        TRY(cluster_collect_labels(run->ctx, n_observations, labels, step->clusters, &whole));
+        if (base_rank(run->ctx) > 0) goto done; // rank 0 keeps and tells it
+        labels = whole;
+        n_observations = run->problem.whole.n_rows;
+    }
     if (run->folder) {
         TRY(run_checkpoint_labels(run->folder, number, n_observations, labels));
     }
     TRY(cluster_tell(run, step, number, n_observations, labels));
 done:
+    base_free(run->ctx, whole);
     return status;
 }
 
@@ -50,7 +60,8 @@ static psi_status try_distinct(clustering_run *run, bool wanted, bool *done)
     const bool number =
         psi_observations_row_bytes(observations) == run->options->stack * psi_dtype_size(dtype) &&
         dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64;
-    const size_t n = run->problem.n_states, most = wanted || number ? n : n / CLUSTER_FEWEST_VISITS;
+    const size_t n = run->problem.whole.n_states;
+    const size_t most = wanted || number ? n : n / CLUSTER_FEWEST_VISITS;
     const psi_status status =
         problem_looks_distinct(run->ctx, &run->problem, most + 1, &run->looks);
     *done = status == PSI_OK;
@@ -215,16 +226,17 @@ static psi_status describe(clustering_run *run)
     result->confidence = found->confidence;
     found->labels = NULL;
     found->confidence = NULL;
-    TRY(cluster_keep_seen(run->ctx, result));
+    TRY(cluster_keep_seen(run->ctx, run->problem.n_rows, result));
     if (result->verdict == PSI_VERDICT_NO_SMALL_ANSWER) result->growth[2] = result->n_latent;
     const psi_paths paths = problem_paths(&run->problem, result->labels, result->n_latent);
-    TRY(psi_counts_new(run->ctx, &paths, &counts));
+    TRY(psi_counts_together(run->ctx, &paths, &counts));
     TRY(psi_counts_model(run->ctx, counts, 1.0, &result->model));
     size_t ignored = 0;
     for (size_t i = 0; i < run->problem.n_states; i++) {
         ignored += result->labels[run->problem.states[i]] < 0;
     }
-    result->ignored = (double)ignored / (double)run->problem.n_states;
+    TRY(base_sum_sizes(run->ctx, &ignored, 1));
+    result->ignored = (double)ignored / (double)run->problem.whole.n_states;
     result->smoothed = found->smoothed;
     result->converged = found->converged;
     result->gamma = run->options->gamma;
@@ -277,7 +289,7 @@ psi_status cluster_find_by_evidence(clustering_run *run)
         TRY(cluster_go_without(run, status));
         result->n_latent = run->found.n_latent;
         result->has_terminal = run->problem.has_terminal;
-        verdict_judge_unfinished(run->ctx, &run->problem, &run->found, result);
+        TRY(verdict_judge_unfinished(run->ctx, &run->problem, &run->found, result));
         if (result->n_steps == 0) TRY(adopt_tentative(run));
     }
     TRY(status);

@@ -1,7 +1,6 @@
 #include "data/joined.h"
 
 #include "base/checked.h"
-#include "base/comm.h"
 #include "base/context.h"
 #include "data/observations.h"
 
@@ -57,7 +56,7 @@ psi_status data_joined_gather(psi_ctx *ctx, const psi_observations *joined, cons
     for (size_t begin = 0, end; begin < n; begin = end) {
         const data_piece *piece = piece_at(joined, rows[begin]);
         if (!piece) {
-            status = FAIL(ctx, PSI_EINTERNAL, "observation %llu is read by another process",
+            status = FAIL(ctx, PSI_EINTERNAL, "observation %llu is in no part",
                           (unsigned long long)rows[begin]);
             goto done;
         }
@@ -76,73 +75,5 @@ psi_status data_joined_gather(psi_ctx *ctx, const psi_observations *joined, cons
     }
 done:
     base_free(ctx, there);
-    return status;
-}
-
-void psi_observations_here(const psi_observations *observations, size_t *begin, size_t *end)
-{
-    if (FREED(NULL, observations)) return;
-    while (observations->frames) observations = observations->frames;
-    const size_t n = observations->n_pieces;
-    *begin = 0;
-    *end = observations->count;
-    if (!observations->parts) return;
-    *begin = n ? observations->piece[0].first : 0;
-    *end = n ? observations->piece[n - 1].first + observations->piece[n - 1].n : 0;
-}
-
-// Rows first … first + n − 1 of one process reach rank 0, block by block.
-static psi_status collect_from(psi_ctx *ctx, const psi_observations *observations, int rank,
-                               size_t first, size_t n, char *to)
-{
-    enum { BLOCK_BYTES = 1 << 26 };
-    psi_status status = PSI_OK;
-    const size_t row_bytes = observations->row_bytes;
-    const size_t most = base_min(n, base_max(BLOCK_BYTES / base_max(row_bytes, 1), 1));
-    const bool own = rank == base_rank(ctx);
-    char *block = NULL;
-    uint64_t *rows = NULL;
-    if (!own && base_rank(ctx) > 0) return PSI_OK;
-    TRY(base_alloc(ctx, most, own ? row_bytes : 0, &block));
-    TRY(base_alloc(ctx, most, sizeof *rows, &rows));
-    for (size_t begin = 0; begin < n; begin += most) {
-        const size_t count = base_min(most, n - begin);
-        char *at = base_rank(ctx) > 0 ? block : to + (first + begin) * row_bytes;
-        for (size_t i = 0; i < count; i++) rows[i] = first + begin + i;
-        if (own) TRY(psi_observations_gather(ctx, observations, rows, count, at));
-        TRY(base_hand_over(ctx, at, count * row_bytes, rank, 0));
-    }
-done:
-    base_free(ctx, rows);
-    base_free(ctx, block);
-    return status;
-}
-
-psi_status psi_observations_collect(psi_ctx *ctx, const psi_observations *observations,
-                                    psi_observations **out)
-{
-    psi_status status = PSI_OK;
-    const bool here = base_rank(ctx) == 0;
-    psi_observations *whole = NULL;
-    size_t own[2], (*each)[2] = NULL;
-    *out = NULL;
-    if (FREED(ctx, observations)) return PSI_EUSAGE;
-    psi_observations_here(observations, &own[0], &own[1]);
-    TRY(base_alloc(ctx, (size_t)base_ranks(ctx), sizeof *each, &each));
-    TRY(base_gather(ctx, own, sizeof own, each));
-    TRY(data_observations_new(ctx, observations->dtype, &observations->shape, observations->count,
-                              &whole));
-    TRY(base_alloc(ctx, here ? whole->count : 0, whole->row_bytes, &whole->owned));
-    for (int r = 0; r < base_ranks(ctx); r++) {
-        TRY(collect_from(ctx, observations, r, each[r][0], each[r][1] - each[r][0], whole->owned));
-    }
-    whole->data = whole->owned;
-    if (here) {
-        *out = whole;
-        whole = NULL;
-    }
-done:
-    psi_observations_free(ctx, whole);
-    base_free(ctx, each);
     return status;
 }

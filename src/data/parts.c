@@ -1,7 +1,6 @@
 // Several files as one data set, and one data set for several processes. The files stand one after
 // the other on a line, each as long as it has bytes; every process has an equal stretch of it, and
-// reads the episodes that begin there. What happened in them (actions, rewards, ends: a few bytes a
-// step) is gathered, so that every process has all columns; observations stay where they were read.
+// reads the episodes that begin there, and no others.
 #include "base/checked.h"
 #include "base/comm.h"
 #include "base/context.h"
@@ -274,65 +273,6 @@ done:
     return status;
 }
 
-// A column of all processes in the place of the own one.
-static psi_status gather_column(parts *all, size_t own, size_t size, void *column)
-{
-    char *mine, *whole;
-    size_t total;
-    memcpy(&mine, column, sizeof mine);
-    const psi_status status = base_gather_parts(all->ctx, mine, own * size, &whole, &total);
-    if (status != PSI_OK) return status;
-    base_free(all->ctx, mine);
-    memcpy(column, &whole, sizeof whole);
-    return PSI_OK;
-}
-
-static psi_status gather_columns(parts *all, size_t *first_row)
-{
-    psi_status status = PSI_OK;
-    data_set *set = all->set;
-    psi_trajectories *view = &set->view;
-    const size_t ranks = (size_t)base_ranks(all->ctx), own = view->n_episodes,
-                 steps = view->n_transitions;
-    uint64_t *lengths = NULL, (*sizes)[2] = NULL;
-    const uint64_t mine[2] = {own, steps};
-    *first_row = 0;
-    if (ranks == 1) return PSI_OK;
-    TRY(base_alloc(all->ctx, ranks, sizeof *sizes, &sizes));
-    TRY(base_gather(all->ctx, mine, sizeof mine, sizes));
-    TRY(base_alloc(all->ctx, own, sizeof *lengths, &lengths));
-    for (size_t e = 0; e < own; e++) {
-        lengths[e] = set->episode_offsets[e + 1] - set->episode_offsets[e];
-    }
-    TRY(gather_column(all, own, sizeof *lengths, &lengths));
-    TRY(gather_column(all, own, 1, &set->terminated));
-    TRY(gather_column(all, own, 1, &set->truncated));
-    TRY(gather_column(all, own, 1, &set->final_missing));
-    TRY(gather_column(all, steps, sizeof *set->actions, &set->actions));
-    TRY(gather_column(all, steps, sizeof *set->rewards, &set->rewards));
-    if (set->has_latent_states) {
-        TRY(gather_column(all, steps + own, sizeof *set->latent_states, &set->latent_states));
-    }
-    view->n_episodes = view->n_transitions = 0;
-    for (size_t r = 0; r < ranks; r++) {
-        if (r == (size_t)base_rank(all->ctx)) {
-            *first_row = view->n_episodes + view->n_transitions;
-        }
-        view->n_episodes += (size_t)sizes[r][0];
-        view->n_transitions += (size_t)sizes[r][1];
-    }
-    view->n_observations = view->n_episodes + view->n_transitions;
-    TRY(base_resize(all->ctx, view->n_episodes + 1, sizeof *set->episode_offsets,
-                    &set->episode_offsets));
-    for (size_t e = 0; e < view->n_episodes; e++) {
-        set->episode_offsets[e + 1] = set->episode_offsets[e] + lengths[e];
-    }
-done:
-    base_free(all->ctx, lengths);
-    base_free(all->ctx, sizes);
-    return status;
-}
-
 // A process that has no episode reads no file, and knows of observations what the others say.
 static psi_status stand_by(parts *all, const kind *what)
 {
@@ -356,8 +296,6 @@ static psi_status put_together(parts *all, const kind *what, psi_trajectories **
     psi_status status = PSI_OK;
     psi_observations *joined = NULL;
     data_set *set = all->set;
-    size_t first_row;
-    TRY(gather_columns(all, &first_row));
     if (!set->has_latent_states) {
         base_free(all->ctx, set->latent_states);
         set->latent_states = NULL;
@@ -365,7 +303,6 @@ static psi_status put_together(parts *all, const kind *what, psi_trajectories **
     set->view.n_actions =
         what->known_actions ? (size_t)what->known_actions : (size_t)what->counted_actions;
     set->actions_counted = !what->known_actions;
-    for (size_t i = 0; i < all->n_opened; i++) all->pieces[i].first += first_row;
     psi_observations **observations = all->observations;
     const size_t n = all->n_opened;
     all->observations = NULL;
@@ -418,5 +355,113 @@ done:
     base_free(ctx, all.episodes);
     base_free(ctx, all.begin);
     data_set_free(ctx, all.set);
+    return status;
+}
+
+// ---- all of it, by one process ------------------------------------------------------------------
+
+typedef struct column {
+    const void *own;
+    size_t bytes;
+    void *whole; // where a pointer to it goes
+} column;
+
+// The rows of one process reach rank 0, block by block.
+static psi_status collect_from(psi_ctx *ctx, const psi_observations *own, int rank, size_t n,
+                               char *to)
+{
+    enum { BLOCK_BYTES = 1 << 26 };
+    psi_status status = PSI_OK;
+    const size_t row_bytes = own->row_bytes;
+    const size_t most = base_min(n, base_max(BLOCK_BYTES / base_max(row_bytes, 1), 1));
+    const bool here = base_rank(ctx) == 0;
+    char *block = NULL;
+    uint64_t *rows = NULL;
+    if (rank != base_rank(ctx) && !here) return PSI_OK;
+    TRY(base_alloc(ctx, most, here ? 0 : row_bytes, &block));
+    TRY(base_alloc(ctx, most, sizeof *rows, &rows));
+    for (size_t begin = 0; begin < n; begin += most) {
+        const size_t count = base_min(most, n - begin);
+        char *at = here ? to + begin * row_bytes : block;
+        for (size_t i = 0; i < count; i++) rows[i] = begin + i;
+        if (rank == base_rank(ctx)) TRY(psi_observations_gather(ctx, own, rows, count, at));
+        TRY(base_hand_over(ctx, at, count * row_bytes, rank, 0));
+    }
+done:
+    base_free(ctx, rows);
+    base_free(ctx, block);
+    return status;
+}
+
+static psi_status collect_observations(psi_ctx *ctx, const psi_observations *own, size_t n,
+                                       psi_observations **out)
+{
+    psi_status status = PSI_OK;
+    const size_t ranks = (size_t)base_ranks(ctx), count = psi_observations_count(own);
+    size_t *counts = NULL, row = 0;
+    TRY(data_observations_new(ctx, own->dtype, &own->shape, n, out));
+    TRY(base_alloc(ctx, base_rank(ctx) == 0 ? n : 0, own->row_bytes, &(*out)->owned));
+    (*out)->data = (*out)->owned;
+    TRY(base_alloc(ctx, ranks, sizeof *counts, &counts));
+    TRY(base_gather(ctx, &count, sizeof count, counts));
+    for (size_t r = 0; r < ranks; r++) {
+        TRY(collect_from(ctx, own, (int)r, counts[r], (*out)->owned + row * own->row_bytes));
+        row += counts[r];
+    }
+done:
+    base_free(ctx, counts);
+    return status;
+}
+
+psi_status psi_trajectories_collect(psi_ctx *ctx, const psi_trajectories *own,
+                                    psi_trajectories **out)
+{
+    psi_status status = PSI_OK;
+    data_set *set = NULL;
+    psi_observations *observations = NULL;
+    uint64_t *lengths = NULL, *all_lengths = NULL;
+    const size_t episodes = own->n_episodes, steps = own->n_transitions;
+    size_t n[2] = {episodes, steps}, total;
+    *out = NULL;
+    if (FREED(ctx, own)) return PSI_EUSAGE;
+    TRY(data_set_new(ctx, "the data set", own->latent_states != NULL, &set));
+    TRY(base_alloc(ctx, episodes, sizeof *lengths, &lengths));
+    for (size_t e = 0; e < episodes; e++) {
+        lengths[e] = own->episode_offsets[e + 1] - own->episode_offsets[e];
+    }
+    const column columns[] = {
+        {lengths, episodes * sizeof *lengths, &all_lengths},
+        {own->terminated, episodes, &set->terminated},
+        {own->truncated, episodes, &set->truncated},
+        {own->final_missing, episodes, &set->final_missing},
+        {own->actions, steps * sizeof *own->actions, &set->actions},
+        {own->rewards, steps * sizeof *own->rewards, &set->rewards},
+        {own->latent_states, (steps + episodes) * sizeof *own->latent_states, &set->latent_states},
+    };
+    TRY(base_sum_sizes(ctx, n, 2));
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+        if (!columns[c].own && columns[c].whole == &set->latent_states) continue; // nobody has them
+        TRY(base_collect(ctx, columns[c].own, columns[c].bytes, columns[c].whole, &total));
+    }
+    TRY(collect_observations(ctx, own->observations, n[0] + n[1], &observations));
+    if (base_rank(ctx) > 0) goto done;
+    set->view.n_episodes = n[0];
+    set->view.n_transitions = n[1];
+    set->view.n_observations = n[0] + n[1];
+    set->view.n_actions = own->n_actions;
+    TRY(base_resize(ctx, n[0] + 1, sizeof *set->episode_offsets, &set->episode_offsets));
+    for (size_t e = 0; e < n[0]; e++) {
+        set->episode_offsets[e + 1] = set->episode_offsets[e] + all_lengths[e];
+    }
+    data_set *finished = set;
+    psi_observations *taken = observations;
+    set = NULL;
+    observations = NULL;
+    TRY(data_set_finish(ctx, finished, taken, out));
+done:
+    psi_observations_free(ctx, observations);
+    data_set_free(ctx, set);
+    base_free(ctx, all_lengths);
+    base_free(ctx, lengths);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "evidence/check.h"
 #include "evidence/groups.h"
 #include "evidence/law.h"
+#include "evidence/share.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,6 +46,7 @@ typedef struct search {
     cell *cells;     // (n_nodes)
     size_t n_cells;
     size_t blends;
+    bool shared; // among processes
 } search;
 
 static bool is_leaf(const search *run, size_t v)
@@ -127,11 +129,15 @@ static double least_fit(const search *run, double alone)
 
 // From the leaves up: is a node best explained as a cell of one group, as one that founds a group,
 // as a mixture (leaves only: other nodes can be cut further), or by cutting it?
-static void cut(search *run, bool first)
+static psi_status cut(search *run, bool first)
 {
+    psi_status status = PSI_OK;
+    const size_t n = run->rows.n_nodes;
+    size_t end;
+    const size_t begin = evidence_own_part(run->ctx, run->shared, n, &end);
     const size_t live = evidence_groups_live(&run->groups);
     const double naming = log((double)live + 1.0) + M_LN2; // which group, and that it is not cut
-    for (size_t v = run->rows.n_nodes; v-- > 0;) {
+    for (size_t v = end; v-- > begin;) {
         const bool leaf = is_leaf(run, v);
         double alone = evidence_novel(&run->groups, run->groups.n, v, false);
         double value = alone, fit;
@@ -161,6 +167,10 @@ static void cut(search *run, bool first)
         run->value[v] = value;
         run->choice[v] = choice;
     }
+    TRY(evidence_fill_in(run->ctx, run->shared, run->value, sizeof *run->value, n));
+    TRY(evidence_fill_in(run->ctx, run->shared, run->choice, sizeof *run->choice, n));
+done:
+    return status;
 }
 
 static int larger_first(const void *a, const void *b, void *user)
@@ -371,6 +381,34 @@ done:
     return status;
 }
 
+// How clearly each cell is of its group, and which is the next one, by its name.
+static psi_status find_margins(search *run, const int32_t *name, psi_grouping *out)
+{
+    psi_status status = PSI_OK;
+    const size_t n = run->groups.n;
+    float *margin = NULL; // (n_cells)
+    int32_t *next = NULL;
+    size_t end;
+    TRY(base_alloc(run->ctx, run->n_cells, sizeof *margin, &margin));
+    TRY(base_alloc(run->ctx, run->n_cells, sizeof *next, &next));
+    for (size_t i = evidence_own_part(run->ctx, run->shared, run->n_cells, &end); i < end; i++) {
+        size_t nearest = n;
+        const cell *c = &run->cells[i];
+        margin[i] = c->group < 0 ? 0.0f : (float)margin_of(run, c, &nearest);
+        next[i] = nearest < n ? name[nearest] : -1;
+    }
+    TRY(evidence_fill_in(run->ctx, run->shared, margin, sizeof *margin, run->n_cells));
+    TRY(evidence_fill_in(run->ctx, run->shared, next, sizeof *next, run->n_cells));
+    for (size_t i = 0; i < run->n_cells; i++) {
+        out->margin[run->cells[i].node] = margin[i];
+        out->next[run->cells[i].node] = next[i];
+    }
+done:
+    base_free(run->ctx, next);
+    base_free(run->ctx, margin);
+    return status;
+}
+
 static psi_status report(search *run, double clear, psi_grouping *out)
 {
     psi_status status = PSI_OK;
@@ -407,12 +445,7 @@ static psi_status report(search *run, double clear, psi_grouping *out)
             out->counts[(size_t)name[g] * outcomes + o] = (double)groups->count[g * outcomes + o];
         }
     }
-    for (size_t i = 0; i < run->n_cells; i++) {
-        const cell *c = &run->cells[i];
-        size_t nearest = groups->n;
-        out->margin[c->node] = c->group < 0 ? 0.0f : (float)margin_of(run, c, &nearest);
-        out->next[c->node] = nearest < groups->n ? name[nearest] : -1;
-    }
+    TRY(find_margins(run, name, out));
     for (size_t v = 0; v < n; v++) { // cells come before what is below them
         if (!is_leaf(run, v)) {
             const float margin = out->margin[v];
@@ -425,7 +458,8 @@ static psi_status report(search *run, double clear, psi_grouping *out)
             out->group[v] = run->label[v] < 0 ? -1 : name[run->label[v]];
         }
     }
-    for (size_t v = 0; v < n; v++) {
+    size_t end;
+    for (size_t v = evidence_own_part(run->ctx, run->shared, n, &end); v < end; v++) {
         const int32_t g = run->label[v];
         if (g < 0) continue;
         const bool all = run->rows.draws[v] >= draws_of(groups, (size_t)g);
@@ -434,6 +468,8 @@ static psi_status report(search *run, double clear, psi_grouping *out)
                                      evidence_novel(groups, groups->n, v, false));
         if (!run->forest->looks) out->against[v] = (float)evidence_against(groups, (size_t)g, v);
     }
+    TRY(evidence_fill_in(run->ctx, run->shared, out->same, sizeof *out->same, n));
+    TRY(evidence_fill_in(run->ctx, run->shared, out->against, sizeof *out->against, n));
     out->blends = run->blends;
 done:
     base_free(run->ctx, linked);
@@ -447,6 +483,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
     psi_status status = PSI_OK;
     const size_t n = forest->n_nodes;
     search run = {.ctx = ctx, .forest = forest, .caution = draws->caution};
+    run.shared = evidence_is_shared(ctx, forest, draws);
     const bool blended = forest->looks && forest->impurity == 0.0; // cells may mix latent states
     psi_grouping *made = NULL;
     int32_t *before = NULL;
@@ -465,7 +502,7 @@ psi_status psi_group(psi_ctx *ctx, const psi_forest *forest, const psi_draws *dr
     TRY(base_alloc(ctx, n, sizeof *before, &before));
     for (size_t v = 0; v < n; v++) run.label[v] = before[v] = SPLIT;
     for (size_t pass = 0; pass < MOST_PASSES; pass++) {
-        cut(&run, pass == 0);
+        TRY(cut(&run, pass == 0));
         list_cells(&run);
         TRY(found_groups(&run));
         if (forest->impurity == 0.0) TRY(join_groups(&run));

@@ -1,6 +1,7 @@
 // Do the members of groups that somebody else has made follow one law?
 #include "base/context.h"
 #include "evidence/groups.h"
+#include "evidence/share.h"
 
 #include <math.h>
 
@@ -10,6 +11,8 @@ psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *d
     psi_status status = PSI_OK;
     evidence_rows rows = {0};
     evidence_groups groups = {0};
+    size_t end;
+    const bool shared = evidence_is_shared(ctx, forest, draws);
     TRY(evidence_rows_new(ctx, forest, draws, &rows));
     TRY(evidence_groups_new(ctx, &rows, &groups));
     groups.exact = !forest->looks;
@@ -20,7 +23,7 @@ psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *d
         }
     }
     TRY(evidence_learn_concentration(ctx, &groups));
-    for (size_t v = 0; v < rows.n_nodes; v++) {
+    for (size_t v = evidence_own_part(ctx, shared, rows.n_nodes, &end); v < end; v++) {
         const size_t g = (size_t)group[v];
         nats[v] = -HUGE_VALF;
         if (same) same[v] = HUGE_VALF;
@@ -29,6 +32,8 @@ psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *d
         nats[v] = (float)(evidence_novel(&groups, g, v, true) - fit);
         if (same) same[v] = (float)(fit - evidence_novel(&groups, groups.n, v, false));
     }
+    TRY(evidence_fill_in(ctx, shared, nats, sizeof *nats, rows.n_nodes));
+    if (same) TRY(evidence_fill_in(ctx, shared, same, sizeof *same, rows.n_nodes));
 done:
     evidence_groups_free(ctx, &groups);
     evidence_rows_free(ctx, &rows);

@@ -30,34 +30,41 @@ static psi_status count_leaves(psi_ctx *ctx, const psi_draws *draws, evidence_ro
 {
     psi_status status = PSI_OK;
     uint64_t *start = NULL;
-    uint32_t *sorted = NULL, *touched = NULL;
-    float *counter = NULL;
+    const uint32_t *times = draws->times;
+    uint32_t *sorted = NULL, *sorted_times = NULL, *touched = NULL, *counter = NULL;
     TRY(base_alloc_zero(ctx, rows->n_nodes + 1, sizeof *start, &start));
     TRY(base_alloc(ctx, draws->n, sizeof *sorted, &sorted));
+    TRY(base_alloc(ctx, times ? draws->n : 0, sizeof *sorted_times, &sorted_times));
     TRY(base_alloc(ctx, rows->n_outcomes, sizeof *touched, &touched));
     TRY(base_alloc_zero(ctx, rows->n_outcomes, sizeof *counter, &counter));
     for (size_t i = 0; i < draws->n; i++) start[draws->node[i] + 1]++;
     for (size_t v = 0; v < rows->n_nodes; v++) start[v + 1] += start[v];
-    for (size_t i = 0; i < draws->n; i++) sorted[start[draws->node[i]]++] = draws->outcome[i];
+    for (size_t i = 0; i < draws->n; i++) {
+        const uint64_t at = start[draws->node[i]]++;
+        sorted[at] = draws->outcome[i];
+        if (times) sorted_times[at] = times[i];
+    }
     for (size_t v = 0; v < rows->n_nodes; v++) { // start[v] is now where v's draws end
         size_t n = 0;
         for (uint64_t i = v ? start[v - 1] : 0; i < start[v]; i++) {
-            if (counter[sorted[i]]++ == 0.0f) touched[n++] = sorted[i];
+            if (counter[sorted[i]] == 0) touched[n++] = sorted[i];
+            counter[sorted[i]] += times ? sorted_times[i] : 1;
         }
         qsort(touched, n, sizeof *touched, compare);
         TRY(grow(ctx, rows, *entries, n, room));
         rows->begin[v] = *entries;
         for (size_t i = 0; i < n; i++) {
             rows->outcome[*entries] = touched[i];
-            rows->count[(*entries)++] = counter[touched[i]];
+            rows->count[(*entries)++] = (float)counter[touched[i]];
             rows->draws[v] += (double)counter[touched[i]];
-            counter[touched[i]] = 0.0f;
+            counter[touched[i]] = 0;
         }
         rows->end[v] = *entries;
     }
 done:
     base_free(ctx, counter);
     base_free(ctx, touched);
+    base_free(ctx, sorted_times);
     base_free(ctx, sorted);
     base_free(ctx, start);
     return status;

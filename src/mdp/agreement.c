@@ -222,3 +222,36 @@ done:
     base_free(ctx, row);
     return status;
 }
+
+psi_status psi_agreement_of_counts(psi_ctx *ctx, const size_t *common, size_t n_a, size_t n_b,
+                                   double *share)
+{
+    psi_status status = PSI_OK;
+    mdp_csr both = {.n_rows = n_a, .n_columns = n_b};
+    double judged = 0.0, agreeing;
+    size_t n = 0;
+    *share = 1.0;
+    for (size_t i = 0; i < n_a * n_b; i++) {
+        judged += (double)common[i];
+        n += common[i] > 0;
+    }
+    if (judged == 0.0) return PSI_OK;
+    TRY(base_alloc(ctx, n_a + 1, sizeof *both.offsets, &both.offsets));
+    TRY(base_alloc(ctx, n, sizeof *both.column, &both.column));
+    TRY(base_alloc(ctx, n, sizeof *both.value, &both.value));
+    n = 0;
+    for (size_t a = 0; a < n_a; a++) {
+        both.offsets[a] = n;
+        for (size_t b = 0; b < n_b; b++) {
+            if (common[a * n_b + b] == 0) continue;
+            both.column[n] = (int32_t)b;
+            both.value[n++] = (double)common[a * n_b + b];
+        }
+    }
+    both.offsets[n_a] = n;
+    TRY(best_matching(ctx, &both, &agreeing));
+    *share = agreeing / judged;
+done:
+    mdp_csr_free(ctx, &both);
+    return status;
+}

@@ -3,6 +3,7 @@
 #include <psifold/mdp.h>
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "mdp/csr.h"
 
@@ -93,7 +94,53 @@ static void count_rewards(const psi_paths *paths, psi_counts *counts)
     }
 }
 
-psi_status psi_counts_new(psi_ctx *ctx, const psi_paths *paths, psi_counts **out)
+// An entry of the sparse rows, as it travels.
+typedef struct entry {
+    uint64_t row;
+    double count;
+    int32_t next, unused;
+} entry;
+
+// The rows of all processes, added up.
+static psi_status add_others(psi_ctx *ctx, mdp_csr *csr)
+{
+    psi_status status = PSI_OK;
+    entry *own = NULL, *all = NULL;
+    uint64_t *row = NULL;
+    int32_t *next = NULL;
+    double *count = NULL;
+    const size_t entries = csr->offsets[csr->n_rows], n_rows = csr->n_rows;
+    const size_t n_columns = csr->n_columns;
+    size_t bytes;
+    TRY(base_alloc(ctx, entries, sizeof *own, &own));
+    for (size_t r = 0; r < n_rows; r++) {
+        for (uint64_t i = csr->offsets[r]; i < csr->offsets[r + 1]; i++) {
+            own[i] = (entry){r, csr->value[i], csr->column[i], 0};
+        }
+    }
+    TRY(base_gather_parts(ctx, own, entries * sizeof *own, &all, &bytes));
+    const size_t n = bytes / sizeof *all;
+    TRY(base_alloc(ctx, n, sizeof *row, &row));
+    TRY(base_alloc(ctx, n, sizeof *next, &next));
+    TRY(base_alloc(ctx, n, sizeof *count, &count));
+    for (size_t i = 0; i < n; i++) {
+        row[i] = all[i].row;
+        next[i] = all[i].next;
+        count[i] = all[i].count;
+    }
+    mdp_csr_free(ctx, csr);
+    TRY(mdp_csr_build(ctx, n_rows, n_columns, n, row, next, count, csr));
+done:
+    base_free(ctx, count);
+    base_free(ctx, next);
+    base_free(ctx, row);
+    base_free(ctx, all);
+    base_free(ctx, own);
+    return status;
+}
+
+// together: with the paths of all other processes.
+static psi_status count(psi_ctx *ctx, const psi_paths *paths, bool together, psi_counts **out)
 {
     psi_status status = PSI_OK;
     psi_counts *counts = NULL;
@@ -124,21 +171,39 @@ psi_status psi_counts_new(psi_ctx *ctx, const psi_paths *paths, psi_counts **out
         }
     }
     TRY(mdp_csr_build(ctx, n_rows, paths->n_latent, n, row, next, NULL, &csr));
+    if (together && base_ranks(ctx) > 1) TRY(add_others(ctx, &csr));
     counts->offsets = csr.offsets;
     counts->next = csr.column;
     counts->count = csr.value;
+    csr = (mdp_csr){0};
     for (size_t r = 0; r < n_rows; r++) {
         for (uint64_t i = counts->offsets[r]; i < counts->offsets[r + 1]; i++)
             counts->visits[r] += counts->count[i];
     }
+    const base_block turn[] = {{counts->rewards, n_rows * sizeof *counts->rewards},
+                               {counts->reward_sum, n_rows * sizeof *counts->reward_sum},
+                               {counts->reward_scatter, n_rows * sizeof *counts->reward_scatter}};
+    if (together) TRY(base_take_turn_with(ctx, turn, 3));
     count_rewards(paths, counts);
+    if (together) TRY(base_end_turn_with(ctx, turn, 3));
     *out = counts;
     counts = NULL;
 done:
+    mdp_csr_free(ctx, &csr);
     base_free(ctx, next);
     base_free(ctx, row);
     psi_counts_free(ctx, counts);
     return status;
+}
+
+psi_status psi_counts_new(psi_ctx *ctx, const psi_paths *paths, psi_counts **out)
+{
+    return count(ctx, paths, false, out);
+}
+
+psi_status psi_counts_together(psi_ctx *ctx, const psi_paths *paths, psi_counts **out)
+{
+    return count(ctx, paths, true, out);
 }
 
 psi_status psi_counts_model(psi_ctx *ctx, const psi_counts *counts, double min_visits,

@@ -95,10 +95,9 @@ static psi_status check_most(psi_ctx *ctx, size_t n, size_t most)
     return FAIL(ctx, PSI_ELIMIT, "there are more than %zu different observations", most);
 }
 
-// Of this process: n rows of the list (NULL: of all) from first on.
+// Of this process: the n rows of a list (NULL: the first).
 static psi_status add_own(psi_ctx *ctx, problem_distinct *set, const psi_observations *observations,
-                          const uint64_t *rows, size_t first, size_t n, size_t most,
-                          uint32_t *numbers)
+                          const uint64_t *rows, size_t n, size_t most, uint32_t *numbers)
 {
     psi_status status = PSI_OK;
     unsigned char *block = NULL;
@@ -110,7 +109,7 @@ static psi_status add_own(psi_ctx *ctx, problem_distinct *set, const psi_observa
         const size_t count = base_min(BLOCK, n - begin);
         TRY(base_progress_at(&progress, begin));
         for (size_t i = 0; i < count; i++) {
-            chosen[i] = rows ? rows[first + begin + i] : first + begin + i;
+            chosen[i] = rows ? rows[begin + i] : begin + i;
         }
         TRY(psi_observations_gather(ctx, observations, chosen, count, block));
         for (size_t i = 0; i < count; i++) {
@@ -179,43 +178,26 @@ done:
     return status;
 }
 
-// Each process looks at the observations that it reads; then all of them know all numbers.
-static psi_status add_together(psi_ctx *ctx, problem_distinct *set,
-                               const psi_observations *observations, const uint64_t *rows, size_t n,
-                               size_t most, uint32_t *numbers)
+// Each process looks at its own observations; then all of them have the same names.
+psi_status problem_distinct_observations(psi_ctx *ctx, problem_distinct *set,
+                                         const psi_observations *observations, const uint64_t *rows,
+                                         size_t n, size_t most, uint32_t *numbers)
 {
     psi_status status = PSI_OK;
     problem_distinct own = {0};
-    uint32_t *mine = NULL, *name = NULL, *all = NULL;
-    size_t first = 0, end, from, until, bytes;
+    uint32_t *name = NULL;
     bool many;
-    psi_observations_here(observations, &from, &until);
-    while (first < n && (rows ? rows[first] : first) < from) first++;
-    for (end = first; end < n && (rows ? rows[end] : end) < until;) end++;
-    TRY(base_alloc(ctx, end - first, sizeof *mine, &mine));
+    if (base_ranks(ctx) == 1) return add_own(ctx, set, observations, rows, n, most, numbers);
     TRY(problem_distinct_new(ctx, set->row_bytes, &own));
-    status = add_own(ctx, &own, observations, rows, first, end - first, most, mine);
+    status = add_own(ctx, &own, observations, rows, n, most, numbers);
     if (status != PSI_ELIMIT) TRY(status); // which all have to know
     TRY(are_too_many(ctx, &own, most, &many));
     if (many) TRY(check_most(ctx, most + 1, most));
     TRY(base_alloc(ctx, own.n, sizeof *name, &name));
     TRY(name_together(ctx, &own, most, set, name));
-    for (size_t i = 0; i < end - first; i++) mine[i] = name[mine[i]];
-    TRY(base_gather_parts(ctx, mine, (end - first) * sizeof *mine, &all, &bytes));
-    if (bytes != n * sizeof *all) TRY(FAIL(ctx, PSI_EINTERNAL, "observations that nobody reads"));
-    memcpy(numbers, all, bytes);
+    for (size_t i = 0; i < n; i++) numbers[i] = name[numbers[i]];
 done:
-    base_free(ctx, all);
     base_free(ctx, name);
-    base_free(ctx, mine);
     problem_distinct_free(ctx, &own);
     return status;
-}
-
-psi_status problem_distinct_observations(psi_ctx *ctx, problem_distinct *set,
-                                         const psi_observations *observations, const uint64_t *rows,
-                                         size_t n, size_t most, uint32_t *numbers)
-{
-    return base_ranks(ctx) == 1 ? add_own(ctx, set, observations, rows, 0, n, most, numbers)
-                                : add_together(ctx, set, observations, rows, n, most, numbers);
 }

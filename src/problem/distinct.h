@@ -22,8 +22,8 @@ void problem_distinct_free(psi_ctx *ctx, problem_distinct *set);
 psi_status problem_distinct_add(psi_ctx *ctx, problem_distinct *set, const void *row,
                                 uint32_t *number);
 // The same of n observations: of these rows, or (NULL) of the first n; numbers (n). PSI_ELIMIT if
-// there are more than `most` different ones. Several processes, which must have the same list, in
-// ascending order, and an empty set, share the work, and all get all of it.
+// there are more than `most` different ones. Of several processes each asks for its own
+// observations, with an empty set; afterwards all have the names that one process would have given.
 psi_status problem_distinct_observations(psi_ctx *ctx, problem_distinct *set,
                                          const psi_observations *observations, const uint64_t *rows,
                                          size_t n, size_t most, uint32_t *numbers);

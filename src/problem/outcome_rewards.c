@@ -1,12 +1,11 @@
 #include "problem/outcome_rewards.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
-#include "base/order.h"
+#include "base/tally.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_CLASSES = 4096 };
 
@@ -20,21 +19,21 @@ static const double REPEATS_IN_CELLS = 0.25;
 // Draws that the variance of the wider surroundings counts for, beside a cell's own.
 static const double PRIOR_DRAWS = 8.0;
 
-// Distinct values, ascending; no more than MOST_CLASSES + 1 of them are looked for.
+// Distinct values, ascending.
 static psi_status distinct_values(psi_ctx *ctx, const psi_trajectories *data, double **out,
                                   size_t *n)
 {
     psi_status status = PSI_OK;
-    double *value = NULL;
-    TRY(base_alloc(ctx, data->n_transitions, sizeof *value, &value));
-    memcpy(value, data->rewards, data->n_transitions * sizeof *value);
-    qsort(value, data->n_transitions, sizeof *value, base_by_real);
-    *n = 0;
-    for (size_t t = 0; t < data->n_transitions; t++) {
-        if (*n == 0 || value[t] != value[*n - 1]) value[(*n)++] = value[t];
-    }
-    *out = value;
+    uint64_t *keys = NULL;
+    base_times *times = NULL;
+    TRY(base_alloc(ctx, data->n_transitions, sizeof *keys, &keys));
+    for (size_t t = 0; t < data->n_transitions; t++) keys[t] = base_key_of_real(data->rewards[t]);
+    TRY(base_tally(ctx, keys, data->n_transitions, &times, n));
+    TRY(base_alloc(ctx, *n, sizeof **out, out));
+    for (size_t i = 0; i < *n; i++) (*out)[i] = base_real_of_key(times[i].key);
 done:
+    base_free(ctx, times);
+    base_free(ctx, keys);
     return status;
 }
 
@@ -52,54 +51,39 @@ static int32_t class_of(const double *value, size_t n, double reward)
     return (int32_t)low;
 }
 
-typedef struct keyed {
-    uint64_t key; // (leaf, action)
-    double reward;
-} keyed;
-
-static int by_key(const void *a, const void *b)
-{
-    const keyed *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->reward > y->reward) - (x->reward < y->reward);
-}
-
-// How often two rewards of the same look and action are the same number.
+// How often two rewards of the same look and action are the same number, one of n values.
 static psi_status share_of_repeats(psi_ctx *ctx, const cluster_problem *problem,
-                                   const problem_looks *looks, double *share)
+                                   const problem_looks *looks, const double *value, size_t n,
+                                   double *share)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     double pairs = 0.0, equal = 0.0;
-    keyed *sorted = NULL;
-    TRY(base_alloc(ctx, data->n_transitions, sizeof *sorted, &sorted));
-    size_t n = 0;
+    uint64_t *keys = NULL; // (leaf, action, value)
+    base_times *times = NULL;
+    size_t m = 0, kinds;
+    TRY(base_alloc(ctx, data->n_transitions, sizeof *keys, &keys));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const int32_t leaf = looks->leaf[problem->row[t]];
         if (leaf < 0) continue;
-        sorted[n++] = (keyed){(uint64_t)leaf * data->n_actions + (uint64_t)data->actions[t],
-                              data->rewards[t]};
+        const uint64_t at = (uint64_t)leaf * data->n_actions + (uint64_t)data->actions[t];
+        keys[m++] = at * n + (uint64_t)class_of(value, n, data->rewards[t]);
     }
-    qsort(sorted, n, sizeof *sorted, by_key);
-    for (size_t i = 0; i < n;) {
-        size_t j = i;
-        for (; j < n && sorted[j].key == sorted[i].key; j++) {
+    TRY(base_tally(ctx, keys, m, &times, &kinds));
+    for (size_t i = 0, j; i < kinds; i = j) {
+        uint64_t draws = 0;
+        for (j = i; j < kinds && times[j].key / n == times[i].key / n; j++) draws += times[j].n;
+        if (draws < 2) continue;
+        for (size_t k = i; k < j; k++) { // every draw weighs the same
+            const double same = (double)times[k].n;
+            equal += same * (same - 1.0) / ((double)draws - 1.0);
         }
-        const double m = (double)(j - i);
-        for (size_t k = i; k < j;) {
-            size_t l = k;
-            for (; l < j && sorted[l].reward == sorted[k].reward; l++) {
-            }
-            const double same = (double)(l - k);
-            if (m > 1.0) equal += same * (same - 1.0) / (m - 1.0); // every draw weighs the same
-            k = l;
-        }
-        if (m > 1.0) pairs += m;
-        i = j;
+        pairs += (double)draws;
     }
     *share = pairs > 0.0 ? equal / pairs : 1.0;
 done:
-    base_free(ctx, sorted);
+    base_free(ctx, times);
+    base_free(ctx, keys);
     return status;
 }
 
@@ -112,24 +96,28 @@ static psi_status find_away(psi_ctx *ctx, const cluster_problem *problem, const 
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     double *sum = NULL, *n = NULL; // (latent states and unknown, A)
-    int32_t most = -1;
+    int64_t most = -1;
     for (size_t t = 0; t < data->n_transitions; t++) away[t] = data->rewards[t] - mean;
     if (!led_to) return PSI_OK;
     for (size_t i = 0; i < problem->n_rows; i++) most = led_to[i] > most ? led_to[i] : most;
+    TRY(base_maximum(ctx, &most, 1));
     const size_t kinds = (size_t)(most + 2) * data->n_actions;
     TRY(base_alloc_zero(ctx, kinds, sizeof *sum, &sum));
     TRY(base_alloc_zero(ctx, kinds, sizeof *n, &n));
-    for (size_t turn = 0; turn < 2; turn++) {
+    const base_block state[] = {{sum, kinds * sizeof *sum}, {n, kinds * sizeof *n}};
+    TRY(base_take_turn_with(ctx, state, 2));
+    for (size_t pass = 0; pass < 2; pass++) {
         for (size_t t = 0; t < data->n_transitions; t++) {
             const size_t at = (size_t)(led_to[problem->row[t] + 1] + 1) * data->n_actions +
                               (size_t)data->actions[t];
-            if (turn == 0) {
+            if (pass == 0) {
                 sum[at] += away[t];
                 n[at]++;
             } else {
                 away[t] -= sum[at] / n[at];
             }
         }
+        if (pass == 0) TRY(base_end_turn_with(ctx, state, 2));
     }
 done:
     base_free(ctx, n);
@@ -147,16 +135,19 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     const size_t nodes = looks->forest.n_nodes, actions = data->n_actions;
+    const double all = (double)problem->whole.n_transitions;
     double *n = NULL, *sum = NULL, *square = NULL, *variance = NULL, *within = NULL, *away = NULL;
     double scatter_within = 0.0, free_within = 0.0; // of all actions
     *out = (outcome_rewards){0};
-    for (size_t t = 0; t < data->n_transitions; t++) {
-        out->mean += data->rewards[t] / (double)data->n_transitions;
-    }
+    TRY(base_take_turn(ctx, &out->mean, sizeof out->mean));
+    for (size_t t = 0; t < data->n_transitions; t++) out->mean += data->rewards[t] / all;
+    TRY(base_end_turn(ctx, &out->mean, sizeof out->mean));
+    TRY(base_take_turn(ctx, &out->variance, sizeof out->variance));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const double from_mean = data->rewards[t] - out->mean;
-        out->variance += from_mean * from_mean / (double)data->n_transitions;
+        out->variance += from_mean * from_mean / all;
     }
+    TRY(base_end_turn(ctx, &out->variance, sizeof out->variance));
     TRY(base_alloc(ctx, data->n_transitions, sizeof *away, &away));
     TRY(find_away(ctx, problem, led_to, out->mean, away));
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *n, &n));
@@ -166,6 +157,9 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc_zero(ctx, 2 * actions, sizeof *within, &within));
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->precision, &out->precision));
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->weighted, &out->weighted));
+    const size_t bytes = nodes * actions * sizeof *n;
+    const base_block turn[] = {{n, bytes}, {sum, bytes}, {square, bytes}};
+    TRY(base_take_turn_with(ctx, turn, 3));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const int32_t leaf = looks->leaf[problem->row[t]];
         if (leaf < 0) continue;
@@ -174,6 +168,7 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
         sum[at] += away[t];
         square[at] += away[t] * away[t];
     }
+    TRY(base_end_turn_with(ctx, turn, 3));
     for (size_t at = 0; at < nodes * actions; at++) { // pooled over the leaves of an action
         if (n[at] < 2.0) continue;
         within[at % actions] += square[at] - sum[at] * sum[at] / n[at];
@@ -227,7 +222,7 @@ psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
     size_t n;
     *out = (outcome_rewards){0};
     TRY(distinct_values(ctx, data, &value, &n));
-    if (n > 2) TRY(share_of_repeats(ctx, problem, looks, &repeats));
+    if (n > 2 && n <= MOST_CLASSES) TRY(share_of_repeats(ctx, problem, looks, value, n, &repeats));
     const double determined = looks->forest.looks ? REPEATS_IN_CELLS : 1.0;
     if (n > MOST_CLASSES || repeats < determined) {
         TRY(problem_mean_rewards(ctx, problem, looks, NULL, out));

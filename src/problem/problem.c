@@ -3,6 +3,7 @@
 #include <psifold/cluster.h>
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/random.h"
@@ -30,15 +31,40 @@ static void list_states(cluster_problem *problem)
 static void hold_out(cluster_problem *problem, uint64_t seed)
 {
     const psi_trajectories *data = problem->data;
-    if (data->n_episodes < 10) return;
+    if (problem->whole.n_episodes < 10) return;
     for (size_t e = 0; e < data->n_episodes; e++) {
-        base_random random = base_random_stream(seed, 0x686f6c64, e / 10);
-        const bool held = base_random_below(&random, 10) == e % 10;
+        const size_t of_all = problem->whole.first_episode + e;
+        base_random random = base_random_stream(seed, 0x686f6c64, of_all / 10);
+        const bool held = base_random_below(&random, 10) == of_all % 10;
         for (uint64_t t = data->episode_offsets[e]; t < data->episode_offsets[e + 1]; t++) {
             problem->held_out[t] = held;
             problem->n_held_out += held;
         }
     }
+}
+
+static psi_status find_whole(psi_ctx *ctx, cluster_problem *problem)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    uint8_t has_terminal = problem->has_terminal;
+    size_t before[2] = {0, 0};
+    size_t n[] = {data->n_episodes, data->n_transitions, problem->n_rows, problem->n_states};
+    TRY(base_take_turn(ctx, before, sizeof before));
+    problem->whole.first_episode = before[0];
+    problem->whole.first_transition = before[1];
+    before[0] += n[0];
+    before[1] += n[1];
+    TRY(base_end_turn(ctx, before, sizeof before));
+    TRY(base_sum_sizes(ctx, n, 4));
+    problem->whole.n_episodes = n[0];
+    problem->whole.n_transitions = n[1];
+    problem->whole.n_rows = n[2];
+    problem->whole.n_states = n[3];
+    TRY(base_any(ctx, &has_terminal, 1));
+    problem->has_terminal = has_terminal != 0;
+done:
+    return status;
 }
 
 // The first of n numbers that is none, or too large for a float; n if all are fine.
@@ -66,13 +92,12 @@ static psi_status check_observations(psi_ctx *ctx, const psi_observations *obser
     const size_t width = row_bytes / psi_dtype_size(dtype);
     unsigned char *block = NULL;
     uint64_t *rows = NULL;
-    size_t first, n; // others look at theirs
-    psi_observations_here(observations, &first, &n);
+    const size_t n = psi_observations_count(observations);
     if (dtype != PSI_FLOAT32 && dtype != PSI_FLOAT64) return PSI_OK;
     TRY(base_alloc(ctx, BLOCK, row_bytes, &block));
     TRY(base_alloc(ctx, BLOCK, sizeof *rows, &rows));
     base_progress progress = base_progress_start(ctx, "checking observations", n);
-    for (size_t begin = first; begin < n; begin += BLOCK) {
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;
         TRY(base_progress_at(&progress, begin));
@@ -102,7 +127,9 @@ psi_status problem_new(psi_ctx *ctx, const psi_trajectories *data, uint64_t seed
     TRY(base_alloc(ctx, data->n_transitions, sizeof *out->row, &out->row));
     TRY(base_alloc_zero(ctx, data->n_transitions, sizeof *out->held_out, &out->held_out));
     list_states(out);
+    TRY(find_whole(ctx, out));
     hold_out(out, seed);
+    TRY(base_sum_sizes(ctx, &out->n_held_out, 1));
 done:
     if (status != PSI_OK) problem_free(ctx, out);
     return status;

@@ -1,11 +1,10 @@
 #include "problem/rewards.h"
 
+#include "base/comm.h"
 #include "base/context.h"
-#include "base/order.h"
+#include "base/tally.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { BINS = 1024, EM_STEPS = 60, SPLIT_STEPS = 30, QUANTILE_CLASSES = 8 };
 
@@ -184,15 +183,26 @@ static int32_t class_below(const boundaries *between, double reward)
     return c;
 }
 
-// Distinct values up to rounding; false if there are more than REWARD_MAX_CLASSES.
-static bool distinct_values(const double *sorted, size_t n, boundaries *between)
+// All rewards, ascending, each value once.
+typedef struct values {
+    size_t n, total; // values; rewards
+    base_times *times;
+} values;
+
+static double value_at(const values *all, size_t i)
 {
-    const double scale = fmax(fabs(sorted[0]), fabs(sorted[n - 1]));
+    return base_real_of_key(all->times[i].key);
+}
+
+// Distinct values up to rounding; false if there are more than REWARD_MAX_CLASSES.
+static bool distinct_values(const values *all, boundaries *between)
+{
+    const double scale = fmax(fabs(value_at(all, 0)), fabs(value_at(all, all->n - 1)));
     between->n = 1;
-    for (size_t i = 1; i < n; i++) {
-        if (sorted[i] - sorted[i - 1] <= 1e-9 * scale) continue;
+    for (size_t i = 1; i < all->n; i++) {
+        if (value_at(all, i) - value_at(all, i - 1) <= 1e-9 * scale) continue;
         if (between->n == REWARD_MAX_CLASSES) return false;
-        between->at[between->n++ - 1] = 0.5 * (sorted[i] + sorted[i - 1]);
+        between->at[between->n++ - 1] = 0.5 * (value_at(all, i) + value_at(all, i - 1));
     }
     return true;
 }
@@ -215,27 +225,32 @@ static void mixture_boundaries(const mixture *mix, boundaries *between)
     }
 }
 
-static void quantile_boundaries(const double *sorted, size_t n, boundaries *between)
+static void quantile_boundaries(const values *all, boundaries *between)
 {
+    size_t i = 0, below = 0; // rewards less than value[i]
     between->n = 1;
     for (size_t q = 1; q < QUANTILE_CLASSES; q++) {
-        const double at = sorted[q * n / QUANTILE_CLASSES];
-        if (at >= sorted[n - 1] || (between->n > 1 && at <= between->at[between->n - 2])) continue;
+        const size_t place = q * all->total / QUANTILE_CLASSES;
+        while (below + all->times[i].n <= place) below += all->times[i++].n;
+        const double at = value_at(all, i);
+        const bool is_new = between->n == 1 || at > between->at[between->n - 2];
+        if (at >= value_at(all, all->n - 1) || !is_new) continue;
         between->at[between->n++ - 1] = at;
     }
 }
 
-static void choose_boundaries(const double *sorted, size_t n, mixture *mix, reward_kind *kind,
+static void choose_boundaries(const values *all, mixture *mix, reward_kind *kind,
                               boundaries *between)
 {
     *kind = REWARD_DISTINCT;
-    if (distinct_values(sorted, n, between)) return;
-    *mix = (mixture){.low = sorted[0], .width = (sorted[n - 1] - sorted[0]) / BINS};
-    for (size_t i = 0; i < n; i++) {
-        const double bin = (sorted[i] - mix->low) / mix->width;
-        mix->weight[bin >= BINS ? BINS - 1 : (size_t)bin] += 1.0;
+    if (distinct_values(all, between)) return;
+    *mix = (mixture){.low = value_at(all, 0),
+                     .width = (value_at(all, all->n - 1) - value_at(all, 0)) / BINS};
+    for (size_t i = 0; i < all->n; i++) {
+        const double bin = (value_at(all, i) - mix->low) / mix->width;
+        mix->weight[bin >= BINS ? BINS - 1 : (size_t)bin] += (double)all->times[i].n;
     }
-    mix->total = (double)n;
+    mix->total = (double)all->total;
     choose_mixture(mix);
     const size_t components = mix->n;
     merge_close(mix);
@@ -244,51 +259,75 @@ static void choose_boundaries(const double *sorted, size_t n, mixture *mix, rewa
     // several components that all run into one another are no mixture but one wide distribution
     if (mix->n == 1 && components > 1) {
         *kind = REWARD_QUANTILES;
-        quantile_boundaries(sorted, n, between);
+        quantile_boundaries(all, between);
     }
+}
+
+// What the rewards of each class are like so far.
+typedef struct moments {
+    double count[REWARD_MAX_CLASSES], mean[REWARD_MAX_CLASSES], square[REWARD_MAX_CLASSES];
+} moments;
+
+// Every reward's class; in the order of the data, their means and how they scatter.
+static psi_status classify(psi_ctx *ctx, const double *rewards, size_t n, const boundaries *between,
+                           reward_classes *out)
+{
+    psi_status status = PSI_OK;
+    moments of = {0};
+    TRY(base_take_turn(ctx, &of, sizeof of));
+    for (size_t i = 0; i < n; i++) {
+        const int32_t c = class_below(between, rewards[i]);
+        out->of[i] = c;
+        of.count[c] += 1.0;
+        const double step = rewards[i] - of.mean[c]; // Welford's running mean and variance
+        of.mean[c] += step / of.count[c];
+        of.square[c] += step * (rewards[i] - of.mean[c]);
+    }
+    TRY(base_end_turn(ctx, &of, sizeof of));
+    for (size_t c = 0; c < out->n; c++) {
+        out->value[c] = of.mean[c];
+        if (of.count[c] > 0.0) {
+            out->deviation = fmax(out->deviation, sqrt(of.square[c] / of.count[c]));
+        }
+        if (c == 0) continue;
+        const double gap = out->value[c] - out->value[c - 1];
+        if (c == 1 || gap < out->spacing) out->spacing = gap;
+    }
+done:
+    return status;
 }
 
 psi_status problem_reward_classes(psi_ctx *ctx, const double *rewards, size_t n,
                                   reward_classes *out)
 {
     psi_status status = PSI_OK;
-    double *sorted = NULL;
+    values all = {.total = n};
+    uint64_t *keys = NULL;
     mixture *mix = NULL;
     boundaries between;
     *out = (reward_classes){0};
-    if (n == 0) return FAIL(ctx, PSI_EDATA, "there is no transition, so no reward to learn from");
+    TRY(base_sum_sizes(ctx, &all.total, 1));
+    if (all.total == 0) {
+        return FAIL(ctx, PSI_EDATA, "there is no transition, so no reward to learn from");
+    }
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(rewards[i])) {
             return FAIL(ctx, PSI_EDATA, "the reward of transition %zu is not a finite number", i);
         }
     }
-    TRY(base_alloc(ctx, n, sizeof *sorted, &sorted));
+    TRY(base_alloc(ctx, n, sizeof *keys, &keys));
     TRY(base_alloc_zero(ctx, 1, sizeof *mix, &mix));
-    memcpy(sorted, rewards, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, base_by_real);
-    choose_boundaries(sorted, n, mix, &out->kind, &between);
-
+    for (size_t i = 0; i < n; i++) keys[i] = base_key_of_real(rewards[i]);
+    TRY(base_tally(ctx, keys, n, &all.times, &all.n));
+    choose_boundaries(&all, mix, &out->kind, &between);
     TRY(base_alloc_zero(ctx, between.n, sizeof *out->value, &out->value));
     TRY(base_alloc(ctx, n, sizeof *out->of, &out->of));
     out->n = between.n;
-    double count[REWARD_MAX_CLASSES] = {0}, square[REWARD_MAX_CLASSES] = {0};
-    for (size_t i = 0; i < n; i++) {
-        const int32_t c = class_below(&between, rewards[i]);
-        out->of[i] = c;
-        count[c] += 1.0;
-        const double step = rewards[i] - out->value[c]; // Welford's running mean and variance
-        out->value[c] += step / count[c];
-        square[c] += step * (rewards[i] - out->value[c]);
-    }
-    for (size_t c = 0; c < out->n; c++) {
-        if (count[c] > 0.0) out->deviation = fmax(out->deviation, sqrt(square[c] / count[c]));
-        if (c == 0) continue;
-        const double gap = out->value[c] - out->value[c - 1];
-        if (c == 1 || gap < out->spacing) out->spacing = gap;
-    }
+    TRY(classify(ctx, rewards, n, &between, out));
 done:
     base_free(ctx, mix);
-    base_free(ctx, sorted);
+    base_free(ctx, all.times);
+    base_free(ctx, keys);
     if (status != PSI_OK) problem_reward_classes_free(ctx, out);
     return status;
 }

@@ -19,7 +19,8 @@ typedef struct reward_classes {
 
 enum { REWARD_MAX_CLASSES = 16 };
 
-// O(transitions · log transitions). The arrays belong to the caller. PSI_EDATA if there is no
+// O(transitions · log transitions), of all processes together, of which each gives its own. The
+// arrays belong to the caller. PSI_EDATA if there is no
 // transition, or a reward is not finite.
 psi_status problem_reward_classes(psi_ctx *ctx, const double *rewards, size_t n,
                                   reward_classes *out);

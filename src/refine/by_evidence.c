@@ -1,6 +1,7 @@
 #include "refine/by_evidence.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/disjoint.h"
 #include "base/progress.h"
@@ -23,6 +24,19 @@ double refine_safe_nats(double n)
 
 // ---- what followed ------------------------------------------------------------------------------
 
+// For what this process has seen. Alone, the same block serves all refinements.
+static psi_status make_room(refining *run)
+{
+    psi_status status = PSI_OK;
+    if (base_ranks(run->ctx) > 1 || !run->draws.node) {
+        problem_draws_free(run->ctx, &run->draws);
+        TRY(problem_draws_new(run->ctx, 2 * run->problem->data->n_transitions, &run->draws));
+    }
+    run->draws.n = 0;
+done:
+    return status;
+}
+
 // Two families for each action: the next latent state, as far as it is known, and the reward.
 static psi_status draw(refining *run, psi_draws *out)
 {
@@ -31,7 +45,8 @@ static psi_status draw(refining *run, psi_draws *out)
     const outcome_rewards *rewards = run->rewards;
     const size_t actions = data->n_actions, k = run->found->n_latent;
     const size_t wide = base_max(k, rewards->n); // outcomes of a family, before they are numbered
-    size_t n = 0, cells;
+    problem_draws *draws = &run->draws;
+    size_t cells;
     if (!base_mul(2 * actions, wide, &cells) || cells > UINT32_MAX / 2) {
         return FAIL(run->ctx, PSI_ELIMIT, "%zu actions with %zu latent states are too many",
                     actions, k);
@@ -40,39 +55,27 @@ static psi_status draw(refining *run, psi_draws *out)
         TRY(base_resize(run->ctx, cells, sizeof *run->number, &run->number));
         run->room = cells;
     }
-    memset(run->number, 0, cells * sizeof *run->number);
+    TRY(make_room(run));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const uint64_t row = run->problem->row[t];
         const size_t family = 2 * (size_t)data->actions[t];
-        const int32_t next = run->known[row + 1];
-        if (run->looks->leaf[row] < 0) continue;
-        if (next >= 0) {
-            run->node[n] = (uint32_t)run->looks->leaf[row];
-            run->outcome[n] = (uint32_t)(family * wide + (size_t)next);
-            run->number[run->outcome[n++]] = 1;
-        }
+        const int32_t leaf = run->looks->leaf[row], next = run->known[row + 1];
+        if (leaf < 0) continue;
+        if (next >= 0) problem_draws_add(draws, (size_t)leaf, family * wide + (size_t)next);
         if (rewards->n > 1) {
-            run->node[n] = (uint32_t)run->looks->leaf[row];
-            run->outcome[n] = (uint32_t)((family + 1) * wide + (size_t)rewards->of[t]);
-            run->number[run->outcome[n++]] = 1;
+            problem_draws_add(draws, (size_t)leaf, (family + 1) * wide + (size_t)rewards->of[t]);
         }
     }
-    uint32_t used = 0;
-    for (size_t i = 0; i < cells; i++) {
-        if (i % wide == 0) run->first[i / wide] = used;
-        const uint32_t occurs = run->number[i];
-        run->number[i] = used;
-        used += occurs;
-    }
-    run->first[2 * actions] = used;
-    for (size_t i = 0; i < n; i++) run->outcome[i] = run->number[run->outcome[i]];
+    TRY(problem_draws_together(run->ctx, draws));
+    problem_draws_number(draws, 2 * actions, wide, run->number, run->first);
     if (rewards->n == 0) {
         problem_outcome_rewards_free(run->ctx, &run->means);
         TRY(problem_mean_rewards(run->ctx, run->problem, run->looks, run->known, &run->means));
     }
-    *out = (psi_draws){.n = n,
-                       .node = run->node,
-                       .outcome = run->outcome,
+    *out = (psi_draws){.n = draws->n,
+                       .node = draws->node,
+                       .outcome = draws->outcome,
+                       .times = draws->times,
                        .n_families = 2 * actions,
                        .family = run->first,
                        .n_means = rewards->n == 0 ? actions : 0,
@@ -80,7 +83,8 @@ static psi_status draw(refining *run, psi_draws *out)
                        .weighted = run->means.weighted,
                        .mean_variance = run->means.variance,
                        .caution = run->caution,
-                       .clear = run->clear};
+                       .clear = run->clear,
+                       .together = true};
 done:
     return status;
 }
@@ -105,6 +109,7 @@ static psi_status find_known(refining *run, const psi_grouping *grouping, int32_
         const int32_t leaf = run->looks->leaf[run->problem->states[i]];
         if (leaf >= 0) visits[leaf]++; // those that are in no latent state have none in a join
     }
+    TRY(base_sum_u32(run->ctx, visits, leaves));
     memcpy(to, grouping->linked, grouping->n_groups * sizeof *to);
     for (size_t v = 0; v < leaves; v++) {
         if (grouping->group[v] < 0 || grouping->next[v] < 0) continue;
@@ -179,12 +184,14 @@ static psi_status tell(refining *run, double started, const int32_t *before, siz
 {
     psi_status status = PSI_OK;
     by_evidence *found = run->found;
-    psi_cluster_step step = {.clusters = found->n_latent, .looked_at = run->problem->n_states};
+    psi_cluster_step step = {.clusters = found->n_latent,
+                             .looked_at = run->problem->whole.n_states};
     size_t ignored = 0;
     for (size_t i = 0; i < run->problem->n_states; i++) {
         ignored += found->labels[run->problem->states[i]] < 0;
     }
-    step.ignored = (double)ignored / (double)run->problem->n_states;
+    TRY(base_sum_sizes(run->ctx, &ignored, 1));
+    step.ignored = (double)ignored / (double)run->problem->whole.n_states;
     TRY(refine_compare_with(run, before, n_before, &step.agreement));
     step.seconds = base_seconds() - started;
     TRY(base_resize(run->ctx, found->n_steps + 1, sizeof *found->steps, &found->steps));
@@ -227,18 +234,27 @@ done:
 static psi_status digest(refining *run, uint64_t *out)
 {
     psi_status status = PSI_OK;
-    const size_t n = run->problem->n_states;
-    int32_t *name = NULL, *canonical = NULL, next = 0;
-    TRY(base_alloc(run->ctx, run->found->n_latent + 1, sizeof *name, &name));
+    const size_t n = run->problem->n_states, latent = run->found->n_latent;
+    int32_t *name = NULL, *canonical = NULL, *next; // name (latent + 2): the last is the next name
+    uint64_t own, *each = NULL;
+    TRY(base_alloc(run->ctx, latent + 2, sizeof *name, &name));
     TRY(base_alloc(run->ctx, n, sizeof *canonical, &canonical));
-    for (size_t k = 0; k <= run->found->n_latent; k++) name[k] = -1;
+    for (size_t k = 0; k <= latent; k++) name[k] = -1;
+    next = &name[latent + 1];
+    *next = 0;
+    TRY(base_take_turn(run->ctx, name, (latent + 2) * sizeof *name));
     for (size_t i = 0; i < n; i++) {
         const int32_t label = run->known[run->problem->states[i]];
-        if (label >= 0 && name[label] < 0) name[label] = next++;
+        if (label >= 0 && name[label] < 0) name[label] = (*next)++;
         canonical[i] = label < 0 ? -1 : name[label];
     }
-    *out = XXH3_64bits(canonical, n * sizeof *canonical);
+    TRY(base_end_turn(run->ctx, name, (latent + 2) * sizeof *name));
+    own = XXH3_64bits(canonical, n * sizeof *canonical);
+    TRY(base_alloc(run->ctx, (size_t)base_ranks(run->ctx), sizeof *each, &each));
+    TRY(base_gather(run->ctx, &own, sizeof own, each));
+    *out = XXH3_64bits(each, (size_t)base_ranks(run->ctx) * sizeof *each);
 done:
+    base_free(run->ctx, each);
     base_free(run->ctx, canonical);
     base_free(run->ctx, name);
     return status;
@@ -363,7 +379,7 @@ psi_status refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
                               const by_evidence_options *options, by_evidence *out)
 {
     psi_status status = PSI_OK;
-    const size_t n = problem->n_rows, transitions = problem->data->n_transitions;
+    const size_t n = problem->n_rows;
     refining run = {.ctx = ctx,
                     .problem = problem,
                     .looks = looks,
@@ -374,8 +390,6 @@ psi_status refine_by_evidence(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, n, sizeof *out->labels, &out->labels));
     TRY(base_alloc(ctx, n, sizeof *out->confidence, &out->confidence));
     TRY(base_alloc(ctx, n, sizeof *run.known, &run.known));
-    TRY(base_alloc(ctx, 2 * transitions, sizeof *run.node, &run.node));
-    TRY(base_alloc(ctx, 2 * transitions, sizeof *run.outcome, &run.outcome));
     TRY(base_alloc(ctx, 2 * problem->data->n_actions + 1, sizeof *run.first, &run.first));
     begin_with(&run);
     memcpy(run.known, out->labels, n * sizeof *run.known);
@@ -384,8 +398,7 @@ done:
     base_free(ctx, run.seen);
     base_free(ctx, run.number);
     base_free(ctx, run.first);
-    base_free(ctx, run.outcome);
-    base_free(ctx, run.node);
+    problem_draws_free(ctx, &run.draws);
     base_free(ctx, run.known);
     problem_outcome_rewards_free(ctx, &run.means);
     if (status != PSI_OK) out->converged = false;

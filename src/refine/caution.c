@@ -1,3 +1,4 @@
+#include "base/comm.h"
 #include "base/context.h"
 #include "refine/refining.h"
 
@@ -11,7 +12,7 @@ static psi_status count_shared(refining *run, double *shared, double *alike, boo
     psi_status status = PSI_OK;
     const psi_grouping *groups = run->found->grouping;
     const int32_t first = run->problem->has_terminal ? 1 : 0;
-    int32_t *known = NULL; // (nodes)
+    int64_t *known = NULL; // (nodes)
     uint32_t *size = NULL;
     TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *known, &known));
     TRY(base_alloc_zero(run->ctx, groups->n_groups, sizeof *size, &size));
@@ -21,6 +22,7 @@ static psi_status count_shared(refining *run, double *shared, double *alike, boo
         const int32_t leaf = run->looks->leaf[row];
         if (leaf >= 0) known[leaf] = run->known[row] - first; // as in find_known
     }
+    TRY(base_maximum(run->ctx, known, run->looks->forest.n_nodes));
     for (size_t v = 0; v < run->looks->forest.n_nodes; v++) {
         if (known[v] >= 0) size[known[v]]++;
     }
@@ -44,18 +46,23 @@ static psi_status find_unclear(refining *run, const int32_t *clear, size_t n)
 {
     psi_status status = PSI_OK;
     by_evidence *found = run->found;
-    int32_t *one = NULL;
-    TRY(base_alloc(run->ctx, n, sizeof *one, &one));
-    for (size_t k = 0; k < n; k++) one[k] = -1;
-    for (size_t i = 0; i < run->problem->n_states && !found->unclear; i++) {
+    int32_t *one = NULL, *pair; // one (n + 2): the first of each; then the pair, as it is found
+    TRY(base_alloc(run->ctx, n + 2, sizeof *one, &one));
+    for (size_t k = 0; k < n + 2; k++) one[k] = -1;
+    pair = one + n;
+    TRY(base_take_turn(run->ctx, one, (n + 2) * sizeof *one));
+    for (size_t i = 0; i < run->problem->n_states && pair[0] < 0; i++) {
         const uint64_t row = run->problem->states[i];
         const int32_t k = clear[row], label = found->labels[row];
         if (k < 0 || label < 0) continue;
         if (one[k] < 0) one[k] = label;
-        found->unclear = one[k] != label;
-        found->unclear_pair[0] = one[k];
-        found->unclear_pair[1] = label;
+        if (one[k] == label) continue;
+        pair[0] = one[k];
+        pair[1] = label;
     }
+    TRY(base_end_turn(run->ctx, one, (n + 2) * sizeof *one));
+    found->unclear = pair[0] >= 0;
+    memcpy(found->unclear_pair, pair, sizeof found->unclear_pair);
 done:
     base_free(run->ctx, one);
     return status;

@@ -3,6 +3,7 @@
 #ifndef PSI_REFINE_REFINING_H
 #define PSI_REFINE_REFINING_H
 
+#include "problem/draws.h"
 #include "refine/by_evidence.h"
 
 // An observation that fits two groups nearly as well is in neither, for those that lead to it: nine
@@ -23,12 +24,11 @@ typedef struct refining {
     double caution, clear; // nats that latent states have to be apart, and to be clearly so
     int32_t *known;        // (n_rows) labels as far as those that lead to them may rely on them
     outcome_rewards means; // rewards that are numbers, given c_i
-    uint32_t *node;        // (2 · transitions) what followed, as psi_draws has it
-    uint32_t *outcome;
-    uint32_t *first;  // (2 · actions + 1)
-    uint32_t *number; // (2 · actions · …) outcomes that occur, numbered
-    size_t room;      // of number
-    uint64_t *seen;   // (n_steps) a digest of every refinement
+    problem_draws draws;   // what followed
+    uint32_t *first;       // (2 · actions + 1) outcomes of each family
+    uint32_t *number;      // (2 · actions · …) outcomes that occur, numbered
+    size_t room;           // of number
+    uint64_t *seen;        // (n_steps) a digest of every refinement
 } refining;
 
 // c_{i+1}: observations whose actions lead to the same latent states and rewards by c_i.

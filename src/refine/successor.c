@@ -2,6 +2,7 @@
 
 #include "base/blas.h"
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/threads.h"
@@ -180,37 +181,25 @@ psi_status refine_compare(psi_ctx *ctx, size_t n_rows, const int32_t *a, size_t 
                           const int32_t *b, size_t n_b, double *agreement, int32_t *parent)
 {
     psi_status status = PSI_OK;
-    int32_t *kept_a = NULL, *kept_b = NULL;
-    size_t *common = NULL;
-    psi_partition partition_a = {.n_states = n_rows}, partition_b = {.n_states = n_rows};
-    TRY(base_alloc(ctx, n_rows, sizeof *kept_a, &kept_a));
-    TRY(base_alloc(ctx, n_rows, sizeof *kept_b, &kept_b));
+    size_t *common = NULL; // (n_a, n_b)
     TRY(base_alloc_zero(ctx, n_a * n_b, sizeof *common, &common));
     for (size_t i = 0; i < n_rows; i++) {
-        const bool both = a[i] >= 0 && b[i] >= 0;
-        kept_a[i] = both ? a[i] : -1;
-        kept_b[i] = both ? b[i] : -1;
-        if (both) common[(size_t)b[i] * n_a + (size_t)a[i]]++;
+        if (a[i] >= 0 && b[i] >= 0) common[(size_t)a[i] * n_b + (size_t)b[i]]++;
     }
-    partition_a.label = kept_a;
-    partition_a.n_blocks = n_a;
-    partition_b.label = kept_b;
-    partition_b.n_blocks = n_b;
-    TRY(psi_partition_agreement(ctx, &partition_a, &partition_b, agreement));
+    TRY(base_sum_sizes(ctx, common, n_a * n_b));
+    TRY(psi_agreement_of_counts(ctx, common, n_a, n_b, agreement));
     for (size_t k = 0; k < n_b; k++) {
         size_t most = 0;
         parent[k] = -1;
         for (size_t j = 0; j < n_a; j++) {
-            if (common[k * n_a + j] > most) {
-                most = common[k * n_a + j];
+            if (common[j * n_b + k] > most) {
+                most = common[j * n_b + k];
                 parent[k] = (int32_t)j;
             }
         }
     }
 done:
     base_free(ctx, common);
-    base_free(ctx, kept_b);
-    base_free(ctx, kept_a);
     return status;
 }
 

@@ -41,7 +41,8 @@ psi_status refine_matrix_fill(void *matrix, psi_ctx *ctx, const uint64_t *rows, 
                               float *out);
 
 // Agreement of two labellings over rows that both keep, under the best matching; and for every
-// cluster of b the cluster of a that most of it comes from (−1: none of it was kept).
+// cluster of b the cluster of a that most of it comes from (−1: none of it was kept). Of the rows
+// of all processes together.
 psi_status refine_compare(psi_ctx *ctx, size_t n_rows, const int32_t *a, size_t n_a,
                           const int32_t *b, size_t n_b, double *agreement, int32_t *parent);
 

@@ -1,6 +1,7 @@
 #include "run/known.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/file.h"
 #include "base/vector.h"
@@ -37,6 +38,7 @@ typedef struct tally {
     int32_t label;
     bool terminal;
     float confidence;
+    size_t times; // that often
 } tally;
 
 static int by_observation(const void *a, const void *b)
@@ -44,50 +46,83 @@ static int by_observation(const void *a, const void *b)
     const tally *x = a, *y = b;
     if (x->number != y->number) return x->number < y->number ? -1 : 1;
     if (x->terminal != y->terminal) return x->terminal ? 1 : -1;
-    return (x->label > y->label) - (x->label < y->label);
+    if (x->label != y->label) return x->label < y->label ? -1 : 1;
+    return (x->confidence > y->confidence) - (x->confidence < y->confidence);
 }
 
-// The commonest label among n rows of one observation, those where episodes end last.
+// The commonest label among n rows of one observation, those where episodes end last. Confidences
+// are multiples of 2^−25 where they matter, from ½ on, so that their sums are exact.
 static void choose_label(const tally *rows, size_t n, int32_t *label, float *confidence)
 {
-    size_t best = 0, judged = 0;
-    while (judged < n && rows[judged].terminal == rows[0].terminal) judged++;
+    size_t best = 0, judged = 0, kinds = 0;
+    for (; kinds < n && rows[kinds].terminal == rows[0].terminal; kinds++) {
+        judged += rows[kinds].times;
+    }
     *label = -1;
     *confidence = 0.0f;
-    for (size_t begin = 0, end; begin < judged; begin = end) {
+    for (size_t begin = 0, end; begin < kinds; begin = end) {
         double sum = 0.0;
-        for (end = begin; end < judged && rows[end].label == rows[begin].label; end++) {
-            sum += (double)rows[end].confidence;
+        size_t times = 0;
+        for (end = begin; end < kinds && rows[end].label == rows[begin].label; end++) {
+            sum += (double)rows[end].times * (double)rows[end].confidence;
+            times += rows[end].times;
         }
-        if (rows[begin].label < 0 || end - begin <= best) continue;
-        best = end - begin;
+        if (rows[begin].label < 0 || times <= best) continue;
+        best = times;
         *label = rows[begin].label;
         *confidence = (float)(sum / (double)judged);
     }
+}
+
+// Equal rows become one, and those of all processes are put together, in order.
+static psi_status count_rows(psi_ctx *ctx, tally **rows, size_t *n)
+{
+    psi_status status = PSI_OK;
+    tally *own = *rows;
+    size_t kinds = 0, bytes;
+    qsort(own, *n, sizeof *own, by_observation);
+    for (size_t i = 0; i < *n; i++) {
+        if (kinds > 0 && by_observation(&own[kinds - 1], &own[i]) == 0) {
+            own[kinds - 1].times += own[i].times;
+        } else {
+            own[kinds++] = own[i];
+        }
+    }
+    *n = kinds;
+    if (base_ranks(ctx) == 1) return PSI_OK;
+    *rows = NULL;
+    TRY(base_gather_parts(ctx, own, kinds * sizeof *own, rows, &bytes));
+    *n = bytes / sizeof **rows;
+    qsort(*rows, *n, sizeof **rows, by_observation);
+done:
+    base_free(ctx, own);
+    return status;
 }
 
 static psi_status find_distinct(psi_ctx *ctx, const psi_trajectories *data, const psi_run *found,
                                 run_known *out)
 {
     psi_status status = PSI_OK;
-    const size_t n = data->n_observations;
+    size_t n = data->n_observations, most = n;
     tally *rows = NULL;
     uint32_t *numbers = NULL;
     out->dtype = psi_observations_dtype(data->observations);
     out->shape = *psi_observations_shape(data->observations);
+    TRY(base_sum_sizes(ctx, &most, 1));
     TRY(base_alloc(ctx, n, sizeof *rows, &rows));
     TRY(base_alloc(ctx, n, sizeof *numbers, &numbers));
     TRY(problem_distinct_new(ctx, psi_observations_row_bytes(data->observations),
                              &out->observations));
-    TRY(problem_distinct_observations(ctx, &out->observations, data->observations, NULL, n, n,
+    TRY(problem_distinct_observations(ctx, &out->observations, data->observations, NULL, n, most,
                                       numbers));
     for (size_t i = 0; i < n; i++) {
         rows[i] = (tally){.number = numbers[i],
                           .label = found->labels[i],
                           .terminal = found->has_terminal && found->labels[i] == 0,
-                          .confidence = found->confidence ? found->confidence[i] : 1.0f};
+                          .confidence = found->confidence ? found->confidence[i] : 1.0f,
+                          .times = 1};
     }
-    qsort(rows, n, sizeof *rows, by_observation);
+    TRY(count_rows(ctx, &rows, &n));
     TRY(base_alloc(ctx, out->observations.n, sizeof *out->labels, &out->labels));
     TRY(base_alloc(ctx, out->observations.n, sizeof *out->confidence, &out->confidence));
     for (size_t begin = 0, end; begin < n; begin = end) {

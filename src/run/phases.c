@@ -32,6 +32,7 @@ void run_phases_turn_to(run_phases *phases, run_phase next)
         psi_ranks_cost *talk = &phases->talk[phases->now];
         talk->calls += phases->spent->calls - phases->seen.calls;
         talk->bytes += phases->spent->bytes - phases->seen.bytes;
+        talk->received += phases->spent->received - phases->seen.received;
         talk->seconds += phases->spent->seconds - phases->seen.seconds;
         phases->seen = *phases->spent;
     }

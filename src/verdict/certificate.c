@@ -92,25 +92,18 @@ static void judge_pair(const psi_mdp *model, const psi_lsfm *lsfm, const psi_cou
     out->reward_doubt[pair] = 2.0 * sqrt(seen->reward_scatter[pair] / rewards / rewards);
 }
 
-psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma, const psi_paths *paths,
-                       double epsilon_reward, double epsilon_sf, psi_certificate **out)
+// By what was seen on the trajectories.
+static psi_status certify(psi_ctx *ctx, const psi_mdp *model, double gamma, const psi_counts *seen,
+                          double epsilon_reward, double epsilon_sf, psi_certificate **out)
 {
     psi_status status = PSI_OK;
     psi_certificate *made = NULL;
     psi_lsfm *lsfm = NULL;
-    psi_counts *seen = NULL;
     psi_partition *merged = NULL;
     double *difference = NULL;
     *out = NULL;
-    if (FREED(ctx, model)) return PSI_EUSAGE;
-    if (model->n_states != paths->n_latent || model->n_actions != paths->n_actions) {
-        return FAIL(ctx, PSI_ESHAPE,
-                    "the model has %zu latent states and %zu actions, the trajectories %zu and %zu",
-                    model->n_states, model->n_actions, paths->n_latent, paths->n_actions);
-    }
     TRY(certificate_new(ctx, model->n_states, model->n_actions, &made));
     TRY(psi_lsfm_new(ctx, model, gamma, &lsfm));
-    TRY(psi_counts_new(ctx, paths, &seen));
     TRY(base_alloc(ctx, 2 * model->n_states, sizeof *difference, &difference));
     made->epsilon_reward = epsilon_reward;
     made->epsilon_sf = epsilon_sf;
@@ -139,9 +132,27 @@ psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma, const p
 done:
     base_free(ctx, difference);
     psi_partition_free(ctx, merged);
-    psi_counts_free(ctx, seen);
     psi_lsfm_free(ctx, lsfm);
     psi_certificate_free(ctx, made);
+    return status;
+}
+
+psi_status psi_certify(psi_ctx *ctx, const psi_mdp *model, double gamma, const psi_paths *paths,
+                       double epsilon_reward, double epsilon_sf, psi_certificate **out)
+{
+    psi_status status = PSI_OK;
+    psi_counts *seen = NULL;
+    *out = NULL;
+    if (FREED(ctx, model)) return PSI_EUSAGE;
+    if (model->n_states != paths->n_latent || model->n_actions != paths->n_actions) {
+        return FAIL(ctx, PSI_ESHAPE,
+                    "the model has %zu latent states and %zu actions, the trajectories %zu and %zu",
+                    model->n_states, model->n_actions, paths->n_latent, paths->n_actions);
+    }
+    TRY(psi_counts_new(ctx, paths, &seen));
+    TRY(certify(ctx, model, gamma, seen, epsilon_reward, epsilon_sf, out));
+done:
+    psi_counts_free(ctx, seen);
     return status;
 }
 
@@ -163,22 +174,25 @@ psi_status verdict_certify(psi_ctx *ctx, const cluster_problem *problem, psi_run
 {
     psi_status status = PSI_OK;
     int32_t *part = NULL;
-    psi_counts *counts = NULL;
+    psi_counts *counts = NULL, *held_out = NULL;
     psi_mdp *model = NULL;
     psi_partition *merged = NULL;
     const psi_paths all = problem_paths(problem, result->labels, result->n_latent);
     TRY(base_alloc(ctx, problem->n_rows, sizeof *part, &part));
     const psi_paths paths = problem_paths(problem, part, result->n_latent);
     labels_of_part(problem, result->labels, false, part);
-    TRY(psi_counts_new(ctx, &paths, &counts));
+    TRY(psi_counts_together(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &model));
-    if (problem->n_held_out > 0) labels_of_part(problem, result->labels, true, part);
-    TRY(psi_certify(ctx, model, result->gamma, &paths, result->epsilon_reward, result->epsilon_sf,
-                    &result->certificate));
+    if (problem->n_held_out > 0) {
+        labels_of_part(problem, result->labels, true, part);
+        TRY(psi_counts_together(ctx, &paths, &held_out));
+    }
+    TRY(certify(ctx, model, result->gamma, held_out ? held_out : counts, result->epsilon_reward,
+                result->epsilon_sf, &result->certificate));
     // whether two latent states could be one is asked of all trajectories
     psi_counts_free(ctx, counts);
     counts = NULL;
-    TRY(psi_counts_new(ctx, &all, &counts));
+    TRY(psi_counts_together(ctx, &all, &counts));
     psi_merge_options merging = psi_merge_defaults();
     merging.reward_tolerance = 0.1 * problem->rewards.spacing;
     TRY(psi_merge(ctx, counts, &merging, &merged));
@@ -187,6 +201,7 @@ psi_status verdict_certify(psi_ctx *ctx, const cluster_problem *problem, psi_run
 done:
     psi_partition_free(ctx, merged);
     psi_mdp_free(ctx, model);
+    psi_counts_free(ctx, held_out);
     psi_counts_free(ctx, counts);
     base_free(ctx, part);
     return status;

@@ -2,152 +2,170 @@
 
 #include "base/checked.h"
 #include "base/context.h"
+#include "base/tally.h"
+#include "problem/draws.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-typedef struct sorted {
-    uint64_t key; // (latent state, context)
-    uint32_t transition;
-} sorted;
+// What is asked of: transitions whose latent states are known, by `of` (n_rows), below n_of, and
+// context (NULL: all the same).
+typedef struct question {
+    const cluster_problem *problem;
+    const outcome_rewards *rewards;
+    const int32_t *of, *labels;
+    size_t n_of, n_latent;
+    const uint64_t *context;
+} question;
 
-static int by_key(const void *a, const void *b)
-{
-    const sorted *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->transition > y->transition) - (x->transition < y->transition);
-}
-
-// What followed, as psi_draws has it: a leaf for every context of every latent state.
+// A leaf for every context of every latent state, in this order, and what followed each.
 typedef struct leaves {
-    size_t n, n_draws;
-    uint32_t *node, *outcome, *first, *number;
+    size_t n, total; // transitions in all
+    base_times *key; // (n) latent state and context, with the transitions of each
+    problem_draws draws;
+    uint32_t *first;       // (2 · actions + 1)
     int32_t *none, *state; // (n) no children; the latent state
-    double *weight;        // (n) transitions
     float *nats, *same;    // (n) as psi_misfit has them
 } leaves;
 
+enum { KEY_BITS = 40 }; // of a context
+#define KEY_NONE UINT64_MAX
+
+static uint64_t key_of(const question *asked, size_t t)
+{
+    const uint64_t row = asked->problem->row[t], where = asked->context ? asked->context[t] : 0;
+    if (where == CONTEXT_NONE || asked->of[row] < 0 || asked->labels[row + 1] < 0) return KEY_NONE;
+    return (uint64_t)asked->of[row] << KEY_BITS | where;
+}
+
+static size_t leaf_of(const leaves *all, uint64_t key)
+{
+    size_t low = 0;
+    for (size_t high = all->n; low + 1 < high;) {
+        const size_t middle = (low + high) / 2;
+        if (all->key[middle].key <= key) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 static void leaves_free(psi_ctx *ctx, leaves *all)
 {
-    base_free(ctx, all->node);
-    base_free(ctx, all->outcome);
+    base_free(ctx, all->key);
+    problem_draws_free(ctx, &all->draws);
     base_free(ctx, all->first);
-    base_free(ctx, all->number);
     base_free(ctx, all->none);
     base_free(ctx, all->state);
-    base_free(ctx, all->weight);
     base_free(ctx, all->nats);
     base_free(ctx, all->same);
 }
 
-static psi_status leaves_new(psi_ctx *ctx, const cluster_problem *problem,
-                             const outcome_rewards *rewards, const int32_t *of,
-                             const int32_t *labels, size_t n_latent, size_t n, const sorted *order,
-                             leaves *out)
+static psi_status list_leaves(psi_ctx *ctx, const question *asked, leaves *out)
 {
     psi_status status = PSI_OK;
-    const psi_trajectories *data = problem->data;
-    const size_t actions = data->n_actions, wide = base_max(n_latent, base_max(rewards->n, 1));
-    size_t cells;
-    if (!base_mul(2 * actions, wide, &cells) || cells > UINT32_MAX / 2) {
-        return FAIL(ctx, PSI_ELIMIT, "%zu actions with %zu latent states are too many", actions,
-                    n_latent);
-    }
-    TRY(base_alloc(ctx, 2 * n, sizeof *out->node, &out->node));
-    TRY(base_alloc(ctx, 2 * n, sizeof *out->outcome, &out->outcome));
-    TRY(base_alloc(ctx, 2 * actions + 1, sizeof *out->first, &out->first));
-    TRY(base_alloc_zero(ctx, cells, sizeof *out->number, &out->number));
-    TRY(base_alloc(ctx, n, sizeof *out->none, &out->none));
-    TRY(base_alloc(ctx, n, sizeof *out->state, &out->state));
-    TRY(base_alloc(ctx, n, sizeof *out->nats, &out->nats));
-    TRY(base_alloc(ctx, n, sizeof *out->same, &out->same));
-    TRY(base_alloc_zero(ctx, n, sizeof *out->weight, &out->weight));
-    for (size_t i = 0; i < n; i++) {
-        const size_t t = order[i].transition, family = 2 * (size_t)data->actions[t];
-        if (i == 0 || order[i].key != order[i - 1].key) {
-            out->none[out->n] = -1;
-            out->state[out->n++] = of[problem->row[t]];
-        }
-        out->weight[out->n - 1]++;
-        for (size_t which = 0; which < (rewards->n > 1 ? 2 : 1); which++) {
-            const int32_t what = which ? rewards->of[t] : labels[problem->row[t] + 1];
-            out->node[out->n_draws] = (uint32_t)(out->n - 1);
-            out->outcome[out->n_draws] = (uint32_t)((family + which) * wide + (size_t)what);
-            out->number[out->outcome[out->n_draws++]] = 1;
-        }
-    }
-    uint32_t used = 0;
-    for (size_t i = 0; i < cells; i++) { // outcomes that occur, family by family
-        if (i % wide == 0) out->first[i / wide] = used;
-        const uint32_t occurs = out->number[i];
-        out->number[i] = used;
-        used += occurs;
-    }
-    out->first[2 * actions] = used;
-    for (size_t i = 0; i < out->n_draws; i++) out->outcome[i] = out->number[out->outcome[i]];
-done:
-    return status;
-}
-
-// The transitions whose latent states are known, by `of` (n_rows) and context (NULL: all the same).
-static psi_status sort_transitions(psi_ctx *ctx, const cluster_problem *problem, const int32_t *of,
-                                   const int32_t *labels, const uint64_t *context, sorted **out,
-                                   size_t *n)
-{
-    psi_status status = PSI_OK;
-    const size_t transitions = problem->data->n_transitions;
-    *n = 0;
-    TRY(base_alloc(ctx, transitions, sizeof **out, out));
+    const size_t transitions = asked->problem->data->n_transitions;
+    uint64_t *keys = NULL;
+    size_t n = 0;
+    TRY(base_alloc(ctx, transitions, sizeof *keys, &keys));
     for (size_t t = 0; t < transitions; t++) {
-        const uint64_t row = problem->row[t], where = context ? context[t] : 0;
-        if (where == CONTEXT_NONE || of[row] < 0 || labels[row + 1] < 0) continue;
-        (*out)[(*n)++] = (sorted){((uint64_t)of[row] << 40) | where, (uint32_t)t};
+        keys[n] = key_of(asked, t);
+        n += keys[n] != KEY_NONE;
     }
-    qsort(*out, *n, sizeof **out, by_key);
+    TRY(base_tally(ctx, keys, n, &out->key, &out->n));
+    TRY(base_alloc(ctx, out->n, sizeof *out->none, &out->none));
+    TRY(base_alloc(ctx, out->n, sizeof *out->state, &out->state));
+    TRY(base_alloc(ctx, out->n, sizeof *out->nats, &out->nats));
+    TRY(base_alloc(ctx, out->n, sizeof *out->same, &out->same));
+    for (size_t v = 0; v < out->n; v++) {
+        out->none[v] = -1;
+        out->state[v] = (int32_t)(out->key[v].key >> KEY_BITS);
+        out->total += (size_t)out->key[v].n;
+    }
 done:
+    base_free(ctx, keys);
     return status;
 }
 
-// of (n_rows), below n_of: what the contexts are of.
-static psi_status compare(psi_ctx *ctx, const cluster_problem *problem,
-                          const outcome_rewards *rewards, const int32_t *of, size_t n_of,
-                          const int32_t *labels, size_t n_latent, const uint64_t *context,
-                          double allowed, double *share, int32_t *worst, float *same)
+// n = 0 if nothing is asked of.
+static psi_status leaves_new(psi_ctx *ctx, const question *asked, leaves *out)
 {
     psi_status status = PSI_OK;
-    const psi_trajectories *data = problem->data;
-    sorted *order = NULL;
+    const psi_trajectories *data = asked->problem->data;
+    const outcome_rewards *rewards = asked->rewards;
+    const size_t actions = data->n_actions,
+                 wide = base_max(asked->n_latent, base_max(rewards->n, 1));
+    uint32_t *number = NULL;
+    size_t cells, room = 0;
+    TRY(list_leaves(ctx, asked, out));
+    if (out->n == 0) goto done;
+    if (!base_mul(2 * actions, wide, &cells) || cells > UINT32_MAX / 2) {
+        status = FAIL(ctx, PSI_ELIMIT, "%zu actions with %zu latent states are too many", actions,
+                      asked->n_latent);
+        goto done;
+    }
+    for (size_t t = 0; t < data->n_transitions; t++) room += key_of(asked, t) != KEY_NONE;
+    TRY(problem_draws_new(ctx, 2 * room, &out->draws));
+    TRY(base_alloc(ctx, cells, sizeof *number, &number));
+    TRY(base_alloc(ctx, 2 * actions + 1, sizeof *out->first, &out->first));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const uint64_t key = key_of(asked, t);
+        if (key == KEY_NONE) continue;
+        const size_t leaf = leaf_of(out, key), family = 2 * (size_t)data->actions[t];
+        const int32_t next = asked->labels[asked->problem->row[t] + 1];
+        problem_draws_add(&out->draws, leaf, family * wide + (size_t)next);
+        if (rewards->n < 2) continue;
+        problem_draws_add(&out->draws, leaf, (family + 1) * wide + (size_t)rewards->of[t]);
+    }
+    TRY(problem_draws_together(ctx, &out->draws));
+    problem_draws_number(&out->draws, 2 * actions, wide, number, out->first);
+done:
+    base_free(ctx, number);
+    return status;
+}
+
+static psi_draws what_followed(const leaves *all, size_t n_actions)
+{
+    return (psi_draws){.n = all->draws.n,
+                       .node = all->draws.node,
+                       .outcome = all->draws.outcome,
+                       .times = all->draws.times,
+                       .n_families = 2 * n_actions,
+                       .family = all->first,
+                       .together = true};
+}
+
+static psi_status compare(psi_ctx *ctx, const question *asked, double allowed, double *share,
+                          int32_t *worst, float *same)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = asked->problem->data;
     leaves all = {0};
     double *of_state = NULL;
-    size_t n;
     *share = 0.0;
     *worst = -1;
-    TRY(sort_transitions(ctx, problem, of, labels, context, &order, &n));
-    if (n == 0) goto done;
-    TRY(leaves_new(ctx, problem, rewards, of, labels, n_latent, n, order, &all));
-    TRY(base_alloc_zero(ctx, n_of, sizeof *of_state, &of_state));
+    TRY(leaves_new(ctx, asked, &all));
+    if (all.n == 0) goto done;
+    TRY(base_alloc_zero(ctx, asked->n_of, sizeof *of_state, &of_state));
     const psi_forest forest = {all.n, all.none, all.none, false, 0.0};
-    const psi_draws what = {.n = all.n_draws,
-                            .node = all.node,
-                            .outcome = all.outcome,
-                            .n_families = 2 * data->n_actions,
-                            .family = all.first};
-    TRY(psi_misfit(ctx, &forest, &what, n_of, all.state, all.nats, all.same));
-    for (size_t i = 0, v = 0; same && i < n; i++) {
-        if (i > 0 && order[i].key != order[i - 1].key) v++;
-        same[order[i].transition] = all.same[v];
+    const psi_draws what = what_followed(&all, data->n_actions);
+    TRY(psi_misfit(ctx, &forest, &what, asked->n_of, all.state, all.nats, all.same));
+    for (size_t t = 0; same && t < data->n_transitions; t++) {
+        const uint64_t key = key_of(asked, t);
+        if (key != KEY_NONE) same[t] = all.same[leaf_of(&all, key)];
     }
     const double clear = log((double)all.n / allowed);
     for (size_t v = 0; v < all.n; v++) {
         if ((double)all.nats[v] < clear) continue;
-        of_state[all.state[v]] += all.weight[v];
-        *share += all.weight[v] / (double)n;
+        const double weight = (double)all.key[v].n;
+        of_state[all.state[v]] += weight;
+        *share += weight / (double)all.total;
         if (*worst < 0 || of_state[all.state[v]] > of_state[*worst]) *worst = all.state[v];
     }
 done:
     base_free(ctx, of_state);
     leaves_free(ctx, &all);
-    base_free(ctx, order);
     return status;
 }
 
@@ -156,8 +174,8 @@ psi_status verdict_compare_contexts(psi_ctx *ctx, const cluster_problem *problem
                                     size_t n_latent, const uint64_t *context, double allowed,
                                     double *share, int32_t *worst, float *same)
 {
-    return compare(ctx, problem, rewards, labels, n_latent, labels, n_latent, context, allowed,
-                   share, worst, same);
+    const question asked = {problem, rewards, labels, labels, n_latent, n_latent, context};
+    return compare(ctx, &asked, allowed, share, worst, same);
 }
 
 psi_status verdict_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
@@ -182,8 +200,8 @@ psi_status verdict_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
             }
             context[t] = v < 0 ? CONTEXT_NONE : (uint64_t)v;
         }
-        TRY(compare(ctx, problem, rewards, of, n_of, labels, n_latent, context, allowed / SIZES,
-                    &of_size, &state, NULL));
+        const question asked = {problem, rewards, of, labels, n_of, n_latent, context};
+        TRY(compare(ctx, &asked, allowed / SIZES, &of_size, &state, NULL));
         if (of_size > *share) *share = of_size, *worst = state;
     }
 done:
@@ -222,23 +240,16 @@ psi_status verdict_ask_pairs(psi_ctx *ctx, const cluster_problem *problem,
                              double *margin, int32_t pair[2])
 {
     psi_status status = PSI_OK;
-    sorted *order = NULL;
+    const question asked = {problem, rewards, labels, labels, n_latent, n_latent, NULL};
     leaves all = {0};
-    size_t n;
     *margin = HUGE_VAL;
     pair[0] = pair[1] = -1;
-    TRY(sort_transitions(ctx, problem, labels, labels, NULL, &order, &n));
-    if (n == 0) goto done;
-    TRY(leaves_new(ctx, problem, rewards, labels, labels, n_latent, n, order, &all));
-    const psi_draws what = {.n = all.n_draws,
-                            .node = all.node,
-                            .outcome = all.outcome,
-                            .n_families = 2 * problem->data->n_actions,
-                            .family = all.first};
+    TRY(leaves_new(ctx, &asked, &all));
+    if (all.n == 0) goto done;
+    const psi_draws what = what_followed(&all, problem->data->n_actions);
     TRY(find_most_alike(ctx, &all, &what, margin, pair));
 done:
     leaves_free(ctx, &all);
-    base_free(ctx, order);
     return status;
 }
 
@@ -247,17 +258,14 @@ psi_status verdict_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *probl
                                       int32_t pair[2])
 {
     psi_status status = PSI_OK;
-    const size_t actions = problem->data->n_actions;
     outcome_rewards means = {0};
-    sorted *order = NULL;
+    const question asked = {problem, &means, labels, labels, n_latent, n_latent, NULL};
     leaves all = {0};
     int32_t *leaf = NULL, *none = NULL; // of every row: that of its latent state
-    size_t n;
     *margin = HUGE_VAL;
     pair[0] = pair[1] = -1;
-    TRY(sort_transitions(ctx, problem, labels, labels, NULL, &order, &n));
-    if (n == 0) goto done;
-    TRY(leaves_new(ctx, problem, &means, labels, labels, n_latent, n, order, &all));
+    TRY(leaves_new(ctx, &asked, &all));
+    if (all.n == 0) goto done;
     TRY(base_alloc(ctx, problem->n_rows, sizeof *leaf, &leaf));
     TRY(base_alloc(ctx, n_latent, sizeof *none, &none));
     for (size_t k = 0; k < n_latent; k++) none[k] = -1;
@@ -268,21 +276,16 @@ psi_status verdict_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *probl
                                   .parent = all.none,
                                   .leaf = leaf};
     TRY(problem_mean_rewards(ctx, problem, &states, labels, &means));
-    const psi_draws what = {.n = all.n_draws,
-                            .node = all.node,
-                            .outcome = all.outcome,
-                            .n_families = 2 * actions,
-                            .family = all.first,
-                            .n_means = actions,
-                            .precision = means.precision,
-                            .weighted = means.weighted,
-                            .mean_variance = means.variance};
+    psi_draws what = what_followed(&all, problem->data->n_actions);
+    what.n_means = problem->data->n_actions;
+    what.precision = means.precision;
+    what.weighted = means.weighted;
+    what.mean_variance = means.variance;
     TRY(find_most_alike(ctx, &all, &what, margin, pair));
 done:
     problem_outcome_rewards_free(ctx, &means);
     base_free(ctx, none);
     base_free(ctx, leaf);
     leaves_free(ctx, &all);
-    base_free(ctx, order);
     return status;
 }

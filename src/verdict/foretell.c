@@ -279,13 +279,13 @@ double verdict_foretell_in_a_stratum(foretold *what, const float *known, double 
 // with x as the share of the visits that are still to come: of contrasts Σ c y with c = 1 … n,
 // these are the coefficients in the orthogonal contrasts y − mean of later y. Times are known
 // beforehand, so that no mean has to be taken away.
-double verdict_foretell_by_time(foretold *what, size_t n_transitions, double *moved)
+double verdict_foretell_by_time(foretold *what, const uint64_t *when, size_t end, double *moved)
 {
     foretell_sum all = {0};
     double most = 0.0;
     begin(what);
     for (size_t i = 0; i < what->n; i++) {
-        const double x[FORETELL_KINDS] = {1.0 - (double)what->at[i] / (double)n_transitions};
+        const double x[FORETELL_KINDS] = {1.0 - (double)when[what->at[i]] / (double)end};
         see(what, i);
         most = fmax(most, fabs((double)what->value[i]));
         add(what, i, x, &all);

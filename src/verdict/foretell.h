@@ -46,8 +46,9 @@ void verdict_foretold_free(psi_ctx *ctx, foretold *what);
 double verdict_foretell_by_number(foretold *what, const float *known, double *moved);
 // The same in the stratum that speaks most, less what is due to choosing it: log(strata).
 double verdict_foretell_in_a_stratum(foretold *what, const float *known, double *moved);
-// How much of the data of n_transitions is still to come: whether the task itself changes.
-double verdict_foretell_by_time(foretold *what, size_t n_transitions, double *moved);
+// How much of the data is still to come, which begin at 0 and end at `end`: whether the task itself
+// changes. when (n_transitions).
+double verdict_foretell_by_time(foretold *what, const uint64_t *when, size_t end, double *moved);
 // Something known, FORETELL_NONE where nothing is: what it foretells is learnt on the way.
 double verdict_foretell_by_context(foretold *what, const uint32_t *known, bool odds, double *moved);
 // What followed the same stratum before, the more the nearer: it counts by a share of 1 − 1/scale

@@ -1,6 +1,7 @@
 #include "verdict/memory.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "verdict/foretell.h"
 
@@ -20,11 +21,14 @@ static psi_status find_unusual(psi_ctx *ctx, const memory *past, size_t strata, 
     uint32_t *votes = NULL;
     TRY(base_alloc_zero(ctx, strata, sizeof *usual, &usual));
     TRY(base_alloc_zero(ctx, strata, sizeof *votes, &votes));
+    const base_block turn[] = {{usual, strata * sizeof *usual}, {votes, strata * sizeof *votes}};
+    TRY(base_take_turn_with(ctx, turn, 2));
     for (size_t t = 0; t < n; t++) {
         const size_t s = past->stratum[t];
         if (votes[s] == 0) usual[s] = of[t];
         votes[s] += usual[s] == of[t] ? 1 : -1u;
     }
+    TRY(base_end_turn_with(ctx, turn, 2));
     for (size_t t = 0; t < n; t++) unusual[t] = of[t] != usual[past->stratum[t]];
 done:
     base_free(ctx, votes);
@@ -41,7 +45,11 @@ static psi_status find_residuals(psi_ctx *ctx, const memory *past, size_t strata
     double *sum = NULL, *visits = NULL, largest = 1e-300;
     TRY(base_alloc_zero(ctx, strata, sizeof *sum, &sum));
     TRY(base_alloc_zero(ctx, strata, sizeof *visits, &visits));
+    TRY(base_take_turn(ctx, &largest, sizeof largest));
     for (size_t t = 0; t < n; t++) largest = fmax(largest, fabs(past->data->rewards[t]));
+    TRY(base_end_turn(ctx, &largest, sizeof largest));
+    const base_block turn[] = {{sum, strata * sizeof *sum}, {visits, strata * sizeof *visits}};
+    TRY(base_take_turn_with(ctx, turn, 2));
     for (size_t t = 0; t < n; t++) {
         const size_t s = past->stratum[t];
         const double x = rewards ? past->data->rewards[t] / largest : (double)past->surprise[t];
@@ -49,6 +57,7 @@ static psi_status find_residuals(psi_ctx *ctx, const memory *past, size_t strata
         sum[s] += x;
         visits[s]++;
     }
+    TRY(base_end_turn_with(ctx, turn, 2));
 done:
     base_free(ctx, visits);
     base_free(ctx, sum);
@@ -198,13 +207,21 @@ static uint32_t last_time(const memory *past, size_t which, uint64_t t, uint64_t
                                   : 2 * both + (uint32_t)((t - last + 1) % 2);
 }
 
-static void since_in_stratum(memory *past, const uint8_t *event, uint32_t *known)
+// It does not begin anew with an episode, nor with another process's.
+static psi_status since_in_stratum(psi_ctx *ctx, const memory *past, const uint8_t *event,
+                                   uint32_t *known)
 {
+    psi_status status = PSI_OK;
+    const size_t strata = past->n_latent * past->data->n_actions;
+    TRY(base_take_turn(ctx, past->count, strata * sizeof *past->count));
     for (size_t t = 0; t < past->data->n_transitions; t++) {
         uint32_t *count = &past->count[past->stratum[t]];
         known[t] = *count == 0 ? FORETELL_NONE : rough(*count);
         *count = event[t] ? 1 : *count + (*count > 0);
     }
+    TRY(base_end_turn(ctx, past->count, strata * sizeof *past->count));
+done:
+    return status;
 }
 
 // What is known of the events of an episode so far.
@@ -270,16 +287,15 @@ static void last_look(const memory *past, uint32_t place, uint64_t begin, uint64
     }
 }
 
-void verdict_memory_context(memory *past, size_t which, uint32_t *known)
+psi_status verdict_memory_context(psi_ctx *ctx, memory *past, size_t which, uint32_t *known)
 {
     const psi_trajectories *data = past->data;
     const size_t strata = past->n_latent * data->n_actions;
     memset(past->last, 0, strata * sizeof *past->last);
     memset(past->count, 0, strata * sizeof *past->count);
     if (which == VISITS_SINCE_SURPRISE || which == VISITS_SINCE_UNUSUAL) {
-        since_in_stratum(past, which == VISITS_SINCE_SURPRISE ? past->surprise : past->unusual,
-                         known);
-        return;
+        return since_in_stratum(
+            ctx, past, which == VISITS_SINCE_SURPRISE ? past->surprise : past->unusual, known);
     }
     for (size_t e = 0; e < data->n_episodes; e++) {
         const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
@@ -300,6 +316,7 @@ void verdict_memory_context(memory *past, size_t which, uint32_t *known)
             }
         }
     }
+    return PSI_OK;
 }
 
 // ---- making -------------------------------------------------------------------------------------
@@ -314,6 +331,7 @@ static psi_status most_frequent(psi_ctx *ctx, size_t n, const uint32_t *of, size
     for (size_t i = 0; i < n; i++) {
         if (of[i] < kinds) count[of[i]]++;
     }
+    TRY(base_sum_u32(ctx, count, kinds));
     for (*found = 0; *found < most && *found < kinds; ++*found) {
         size_t best = 0;
         for (size_t k = 1; k < kinds; k++) {
@@ -337,11 +355,14 @@ static psi_status find_guises(psi_ctx *ctx, const memory *past, uint32_t *of)
     uint8_t *several = NULL;
     TRY(base_alloc_zero(ctx, past->n_latent, sizeof *first, &first));
     TRY(base_alloc_zero(ctx, past->n_latent, sizeof *several, &several));
+    const base_block turn[] = {{first, past->n_latent * sizeof *first}, {several, past->n_latent}};
+    TRY(base_take_turn_with(ctx, turn, 2));
     for (size_t t = 0; t < n; t++) {
         const uint32_t k = state_at(past, past->row[t]), look = look_at(past, past->row[t]) + 1;
         if (first[k] == 0) first[k] = look;
         several[k] |= first[k] != look;
     }
+    TRY(base_end_turn_with(ctx, turn, 2));
     for (size_t t = 0; t < n; t++) {
         const uint32_t k = state_at(past, past->row[t]);
         of[t] = several[k] ? k : (uint32_t)past->n_latent;
@@ -405,7 +426,7 @@ psi_status verdict_memory_new(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc(ctx, n, sizeof *next, &next));
     for (size_t e = 0; e < data->n_episodes; e++) {
         for (uint64_t t = data->episode_offsets[e]; t < data->episode_offsets[e + 1]; t++) {
-            out->episode[t] = (uint32_t)e + 1;
+            out->episode[t] = (uint32_t)(problem->whole.first_episode + e) + 1;
             out->stratum[t] =
                 state_at(out, problem->row[t]) * (uint32_t)actions + (uint32_t)data->actions[t];
             next[t] = labels[problem->row[t] + 1];

@@ -13,7 +13,7 @@ typedef struct memory {
     const int32_t *class_of;             // (transitions) of rewards; NULL: numbers
     size_t n_latent, n_looks, n_classes; // n_classes: 0 for numbers
     uint32_t *stratum;                   // (transitions) latent state and action
-    uint32_t *episode;                   // (transitions) 1, 2, …
+    uint32_t *episode;                   // (transitions) 1, 2, …, of those of all processes
     uint8_t *surprise; // (transitions) did not lead where its stratum usually leads
     uint8_t *unusual;  // (transitions) not the usual reward of its stratum
     float *moved_away,
@@ -34,7 +34,8 @@ void verdict_memory_free(psi_ctx *ctx, memory *past);
 
 // known (transitions): number `which` of n_numbers; NaN: nothing.
 void verdict_memory_number(const memory *past, size_t which, float *known);
-// known (transitions): context `which` of n_contexts; FORETELL_NONE: nothing.
-void verdict_memory_context(memory *past, size_t which, uint32_t *known);
+// known (transitions): context `which` of n_contexts; FORETELL_NONE: nothing. Several processes ask
+// for the same one.
+psi_status verdict_memory_context(psi_ctx *ctx, memory *past, size_t which, uint32_t *known);
 
 #endif

@@ -4,6 +4,7 @@
 #include "verdict/units.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 
 #include <math.h>
@@ -76,6 +77,9 @@ static psi_status find_chances(judging *run, chance *out)
                 groups->counts + g * groups->n_outcomes, groups->family[f], groups->family[f + 1]);
         }
     }
+    const size_t bytes = n * sizeof *sum;
+    const base_block turn[] = {{visits, bytes}, {sum, bytes}, {square, bytes}};
+    TRY(base_take_turn_with(run->ctx, turn, 3));
     for (size_t t = 0; run->rewards->n == 0 && t < data->n_transitions; t++) {
         const int32_t label = run->result->labels[run->problem->row[t]];
         if (label < first) continue;
@@ -85,6 +89,7 @@ static psi_status find_chances(judging *run, chance *out)
         sum[at] += away;
         square[at] += away * away;
     }
+    TRY(base_end_turn_with(run->ctx, turn, 3));
     for (size_t at = 0; at < n; at++) {
         if (visits[at] < 2.0) continue;
         const double scatter = square[at] - sum[at] * sum[at] / visits[at];

@@ -24,9 +24,7 @@ typedef struct asking {
     size_t n_looks;
     size_t n_latent, n_strata; // a stratum is a latent state and an action
     double misplaced;
-    size_t questions; // so far: several processes take turns with them
-    uint8_t *asked;   // (transitions) has a past, and starts and ends in a known latent state
-    int32_t *next;    // (transitions) the latent state that it ends in
+    uint8_t *asked; // (transitions) has a past, and starts and ends in a known latent state
 } asking;
 
 // ---- one past against the others ----------------------------------------------------------------
@@ -73,25 +71,14 @@ done:
     return status;
 }
 
-// The first kind that tells something. Several processes look at all kinds, each at some of them.
+// The first kind that tells something.
 static psi_status compare_all(asking *run, double allowed, verdict_past *out)
 {
     psi_status status = PSI_OK;
-    const size_t ranks = (size_t)base_ranks(run->ctx), rank = (size_t)base_rank(run->ctx);
-    verdict_past own[PAST_KINDS], (*all)[PAST_KINDS] = NULL;
-    TRY(base_alloc(run->ctx, ranks, sizeof *all, &all));
-    for (past_kind kind = 0; kind < PAST_KINDS; kind++) {
-        own[kind] = (verdict_past){.worst = -1};
-        if (kind % ranks != rank || (ranks == 1 && out->share > 0.0)) continue;
-        TRY(compare_pasts(run, kind, allowed / PAST_KINDS, &own[kind]));
-        if (ranks == 1) *out = own[kind];
-    }
-    TRY(base_gather(run->ctx, own, sizeof own, all));
     for (past_kind kind = 0; kind < PAST_KINDS && out->share == 0.0; kind++) {
-        *out = all[kind % ranks][kind];
+        TRY(compare_pasts(run, kind, allowed / PAST_KINDS, out));
     }
 done:
-    base_free(run->ctx, all);
     return status;
 }
 
@@ -102,28 +89,183 @@ enum { FEWEST_PLACES = 16, MOST_PLACES = 64, PLACE_STEPS = 1 << 22 };
 static const double ECHOES[] = {1.0, 16.0, 256.0}; // visits that an echo lasts
 enum { N_ECHOES = sizeof ECHOES / sizeof *ECHOES };
 
-// One way to foretell what follows, with what it came to.
-static void weigh(const asking *run, double nats, double moved, double clear, double suspect,
-                  verdict_past *out)
+// The transitions that are asked, of all processes in the order of the data, and what followed
+// them. They are so few that each process may have all of them, while it remembers its own episodes
+// only.
+typedef struct asked_ones {
+    const asking *run;
+    memory *past;      // of this process
+    size_t n, mine;    // of all, of this process
+    size_t *bytes;     // (ranks) what a number of each of theirs takes, process by process
+    uint32_t *at;      // (mine) transitions of this process
+    uint8_t *all;      // (n) 1
+    uint32_t *stratum; // (n)
+    uint32_t *episode; // (n)
+    int32_t *next;     // (n) the latent state that it ends in
+    double *reward;    // (n)
+    uint64_t *when;    // (n) its number in the data
+    // what may be remembered: (transitions) of this process, and (n) of all
+    float *number, *number_of_all;
+    uint32_t *context, *context_of_all;
+    double clear, suspect; // nats
+} asked_ones;
+
+static void asked_free(psi_ctx *ctx, asked_ones *ones)
 {
-    const double share = moved / (double)run->problem->data->n_transitions;
-    if (share <= run->misplaced) return;
-    out->suspect |= nats > suspect;
-    if (nats > clear && share > out->share) out->share = share;
+    base_free(ctx, ones->bytes);
+    base_free(ctx, ones->at);
+    base_free(ctx, ones->all);
+    base_free(ctx, ones->stratum);
+    base_free(ctx, ones->episode);
+    base_free(ctx, ones->next);
+    base_free(ctx, ones->reward);
+    base_free(ctx, ones->when);
+    base_free(ctx, ones->number);
+    base_free(ctx, ones->number_of_all);
+    base_free(ctx, ones->context);
+    base_free(ctx, ones->context_of_all);
 }
 
-// Whether the next question is this process's.
-static bool has_turn(asking *run)
+static psi_status asked_new(const asking *run, memory *past, asked_ones *out)
 {
-    return run->questions++ % (size_t)base_ranks(run->ctx) == (size_t)base_rank(run->ctx);
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = run->ctx;
+    const cluster_problem *problem = run->problem;
+    const size_t n = problem->data->n_transitions;
+    uint32_t *stratum = NULL, *episode = NULL;
+    int32_t *next = NULL;
+    double *reward = NULL;
+    uint64_t *when = NULL;
+    size_t bytes;
+    *out = (asked_ones){.run = run, .past = past};
+    for (size_t t = 0; t < n; t++) out->mine += run->asked[t];
+    TRY(base_alloc(ctx, out->mine, sizeof *out->at, &out->at));
+    TRY(base_alloc(ctx, out->mine, sizeof *stratum, &stratum));
+    TRY(base_alloc(ctx, out->mine, sizeof *episode, &episode));
+    TRY(base_alloc(ctx, out->mine, sizeof *next, &next));
+    TRY(base_alloc(ctx, out->mine, sizeof *reward, &reward));
+    TRY(base_alloc(ctx, out->mine, sizeof *when, &when));
+    for (size_t t = 0, i = 0; t < n; t++) {
+        if (!run->asked[t]) continue;
+        stratum[i] = past->stratum[t];
+        episode[i] = past->episode[t];
+        next[i] = run->labels[problem->row[t] + 1];
+        reward[i] = problem->data->rewards[t];
+        when[i] = problem->whole.first_transition + t;
+        out->at[i++] = (uint32_t)t;
+    }
+    TRY(base_gather_parts(ctx, stratum, out->mine * sizeof *stratum, &out->stratum, &bytes));
+    TRY(base_gather_parts(ctx, episode, out->mine * sizeof *episode, &out->episode, &bytes));
+    TRY(base_gather_parts(ctx, next, out->mine * sizeof *next, &out->next, &bytes));
+    TRY(base_gather_parts(ctx, reward, out->mine * sizeof *reward, &out->reward, &bytes));
+    TRY(base_gather_parts(ctx, when, out->mine * sizeof *when, &out->when, &bytes));
+    out->n = bytes / sizeof *when;
+    const size_t own = out->mine * sizeof *out->context;
+    TRY(base_alloc(ctx, (size_t)base_ranks(ctx), sizeof *out->bytes, &out->bytes));
+    TRY(base_gather(ctx, &own, sizeof own, out->bytes));
+    TRY(base_alloc(ctx, out->n, 1, &out->all));
+    for (size_t i = 0; i < out->n; i++) out->all[i] = 1;
+    TRY(base_alloc(ctx, n, sizeof *out->number, &out->number));
+    TRY(base_alloc(ctx, n, sizeof *out->context, &out->context));
+    TRY(base_alloc(ctx, out->n, sizeof *out->number_of_all, &out->number_of_all));
+    TRY(base_alloc(ctx, out->n, sizeof *out->context_of_all, &out->context_of_all));
+done:
+    base_free(ctx, when);
+    base_free(ctx, reward);
+    base_free(ctx, next);
+    base_free(ctx, episode);
+    base_free(ctx, stratum);
+    return status;
+}
+
+// What is asked one after the other: numbers, then the time, then contexts, then echoes.
+static size_t count_questions(const memory *past)
+{
+    return past->n_numbers + 1 + past->n_contexts + (size_t)2 * N_ECHOES;
+}
+
+// What may be remembered for a question, of all that are asked, reaches the process that asks it.
+static psi_status remember(asked_ones *ones, size_t question, int asker)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = ones->run->ctx;
+    const memory *past = ones->past;
+    const size_t context = question - past->n_numbers - 1;
+    _Static_assert(sizeof *ones->number == sizeof *ones->context, "so that bytes are those of both");
+    if (question < past->n_numbers) {
+        verdict_memory_number(past, question, ones->number);
+        for (size_t i = 0; i < ones->mine; i++) ones->number[i] = ones->number[ones->at[i]];
+        TRY(base_gather_at(ctx, ones->number, ones->bytes, asker, ones->number_of_all));
+    } else if (question > past->n_numbers && context < past->n_contexts) {
+        TRY(verdict_memory_context(ctx, ones->past, context, ones->context));
+        for (size_t i = 0; i < ones->mine; i++) ones->context[i] = ones->context[ones->at[i]];
+        TRY(base_gather_at(ctx, ones->context, ones->bytes, asker, ones->context_of_all));
+    }
+done:
+    return status;
+}
+
+// One way to foretell what follows, with what it came to.
+static void weigh(const asked_ones *ones, double nats, double moved, verdict_past *out)
+{
+    const double share = moved / (double)ones->run->problem->whole.n_transitions;
+    if (share <= ones->run->misplaced) return;
+    out->suspect |= nats > ones->suspect;
+    if (nats > ones->clear && share > out->share) out->share = share;
+}
+
+static void ask(const asked_ones *ones, foretold *what, size_t question, bool rewards,
+                verdict_past *out)
+{
+    const memory *past = ones->past;
+    const size_t context = question - past->n_numbers - 1, echo = context - past->n_contexts;
+    double nats, moved;
+    if (question < past->n_numbers) {
+        nats = verdict_foretell_by_number(what, ones->number_of_all, &moved);
+        weigh(ones, nats, moved, out);
+    } else if (question == past->n_numbers) {
+        nats = verdict_foretell_by_time(what, ones->when, ones->run->problem->whole.n_transitions,
+                                        &moved);
+        weigh(ones, nats, moved, out);
+    } else if (context < past->n_contexts) {
+        for (size_t odds = 0; odds < (rewards ? 1 : 2); odds++) {
+            nats = verdict_foretell_by_context(what, ones->context_of_all, odds == 1, &moved);
+            weigh(ones, nats, moved, out);
+        }
+    } else {
+        nats = verdict_foretell_by_echo(what, echo % 2 ? ones->episode : NULL, ECHOES[echo / 2],
+                                        &moved);
+        weigh(ones, nats, moved, out);
+    }
+}
+
+// Several processes ask as many questions at a time, each one of them.
+static psi_status foretell(asked_ones *ones, bool rewards, verdict_past *out)
+{
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = ones->run->ctx;
+    const size_t questions = count_questions(ones->past), ranks = (size_t)base_ranks(ctx);
+    foretold what = {0};
+    TRY(verdict_foretold_new(ctx, ones->n, ones->all, ones->stratum, ones->run->n_strata,
+                             rewards ? NULL : ones->next, ones->reward, &what));
+    for (size_t first = 0; what.n > 0 && first < questions; first += ranks) {
+        const size_t own = first + (size_t)base_rank(ctx);
+        TRY(base_cancelled(ctx));
+        for (size_t r = 0; r < ranks && first + r < questions; r++) {
+            TRY(remember(ones, first + r, (int)r));
+        }
+        if (own < questions) ask(ones, &what, own, rewards, out);
+    }
+done:
+    verdict_foretold_free(ctx, &what);
+    return status;
 }
 
 // What all processes have found.
-static psi_status put_together(asking *run, verdict_past *out)
+static psi_status put_together(const asking *run, verdict_past *out)
 {
     psi_status status = PSI_OK;
     verdict_past *all = NULL;
-    if (base_ranks(run->ctx) == 1) return PSI_OK;
     TRY(base_alloc(run->ctx, (size_t)base_ranks(run->ctx), sizeof *all, &all));
     TRY(base_gather(run->ctx, out, sizeof *out, all));
     for (int r = 0; r < base_ranks(run->ctx); r++) {
@@ -135,90 +277,55 @@ done:
     return status;
 }
 
-static psi_status foretell(asking *run, memory *past, bool rewards, double clear, double suspect,
-                           verdict_past *out)
-{
-    psi_status status = PSI_OK;
-    const size_t n = run->problem->data->n_transitions;
-    foretold what = {0};
-    float *number = NULL;
-    uint32_t *context = NULL;
-    double moved, nats;
-    TRY(verdict_foretold_new(run->ctx, n, run->asked, past->stratum, run->n_strata,
-                             rewards ? NULL : run->next, run->problem->data->rewards, &what));
-    if (what.n == 0) goto done;
-    TRY(base_alloc(run->ctx, n, sizeof *number, &number));
-    TRY(base_alloc(run->ctx, n, sizeof *context, &context));
-    for (size_t which = 0; which < past->n_numbers; which++) {
-        TRY(base_cancelled(run->ctx));
-        if (!has_turn(run)) continue;
-        verdict_memory_number(past, which, number);
-        nats = verdict_foretell_by_number(&what, number, &moved);
-        weigh(run, nats, moved, clear, suspect, out);
-    }
-    if (has_turn(run)) {
-        nats = verdict_foretell_by_time(&what, n, &moved);
-        weigh(run, nats, moved, clear, suspect, out);
-    }
-    for (size_t which = 0; which < past->n_contexts; which++) {
-        TRY(base_cancelled(run->ctx));
-        if (!has_turn(run)) continue;
-        verdict_memory_context(past, which, context);
-        for (size_t odds = 0; odds < (rewards ? 1 : 2); odds++) {
-            nats = verdict_foretell_by_context(&what, context, odds == 1, &moved);
-            weigh(run, nats, moved, clear, suspect, out);
-        }
-    }
-    for (size_t which = 0; which < (size_t)2 * N_ECHOES; which++) {
-        if (!has_turn(run)) continue;
-        nats = verdict_foretell_by_echo(&what, which % 2 ? past->episode : NULL, ECHOES[which / 2],
-                                        &moved);
-        weigh(run, nats, moved, clear, suspect, out);
-    }
-done:
-    base_free(run->ctx, context);
-    base_free(run->ctx, number);
-    verdict_foretold_free(run->ctx, &what);
-    return status;
-}
-
 // n exceptions that all have the same of two pasts have a probability of 2^−n by chance. Fewer than
 // it takes to be suspicious of that could all be owed to something that is not seen, and nobody
 // would know.
-static void ask_for_exceptions(const asking *run, const memory *past, const uint8_t *event,
-                               double suspect, verdict_past *out)
+static psi_status ask_for_exceptions(const asking *run, const memory *past, const uint8_t *event,
+                                     double suspect, verdict_past *out)
 {
+    psi_status status = PSI_OK;
     const psi_trajectories *data = run->problem->data;
-    size_t n = 0, last = 0;
+    struct {
+        size_t n, last;
+    } seen = {0, 0};
+    TRY(base_take_turn(run->ctx, &seen, sizeof seen));
     for (size_t t = 0; t < data->n_transitions; t++) {
         if (!run->asked[t] || !event[t]) continue;
-        n++;
-        last = past->stratum[t];
+        seen.n++;
+        seen.last = past->stratum[t];
     }
-    const double most = run->misplaced * (double)data->n_transitions;
-    if ((double)n <= most || (double)n * M_LN2 >= suspect) return;
-    out->exceptions = n;
-    out->state = (int32_t)(last / data->n_actions);
-    out->action = (int32_t)(last % data->n_actions);
+    TRY(base_end_turn(run->ctx, &seen, sizeof seen));
+    const double most = run->misplaced * (double)run->problem->whole.n_transitions;
+    if ((double)seen.n <= most || (double)seen.n * M_LN2 >= suspect) goto done;
+    out->exceptions = seen.n;
+    out->state = (int32_t)(seen.last / data->n_actions);
+    out->action = (int32_t)(seen.last % data->n_actions);
+done:
+    return status;
 }
 
 static psi_status ask_all(asking *run, double allowed, verdict_past *out)
 {
     psi_status status = PSI_OK;
-    const size_t n = run->problem->data->n_transitions;
+    const size_t n = run->problem->whole.n_transitions;
     const size_t places = base_min(base_max(PLACE_STEPS / (n + 1), FEWEST_PLACES), MOST_PLACES);
     memory past = {0};
+    asked_ones ones = {0};
     TRY(verdict_memory_new(run->ctx, run->problem, &run->classes, run->labels, run->n_latent,
                            run->look, run->n_looks, places, &past));
+    TRY(asked_new(run, &past, &ones));
     const double ways =
         (double)(2 * (past.n_numbers + (size_t)2 * N_ECHOES + 1) + 3 * past.n_contexts);
-    const double clear = log(ways / allowed), suspect = log(ways / VERDICT_SUSPECT);
+    ones.clear = log(ways / allowed);
+    ones.suspect = log(ways / VERDICT_SUSPECT);
     for (size_t rewards = 0; rewards < 2; rewards++) {
-        TRY(foretell(run, &past, rewards == 1, clear, suspect, out));
-        ask_for_exceptions(run, &past, rewards ? past.unusual : past.surprise, suspect, out);
+        TRY(foretell(&ones, rewards == 1, out));
+        TRY(ask_for_exceptions(run, &past, rewards ? past.unusual : past.surprise, ones.suspect,
+                               out));
     }
     TRY(put_together(run, out));
 done:
+    asked_free(run->ctx, &ones);
     verdict_memory_free(run->ctx, &past);
     return status;
 }
@@ -242,22 +349,20 @@ psi_status verdict_ask_the_past(psi_ctx *ctx, const cluster_problem *problem,
                   .misplaced = misplaced};
     *out = (verdict_past){.worst = -1};
     if (rewards->n > 0) run.classes = *rewards;
-    const size_t stride = 1 + data->n_transitions / MOST_ASKED; // of episodes, or of long parts
+    const size_t all = problem->whole.n_transitions, first = problem->whole.first_transition;
+    const size_t stride = 1 + all / MOST_ASKED; // of episodes, or of long parts
     TRY(base_alloc(ctx, data->n_transitions, sizeof *run.asked, &run.asked));
-    TRY(base_alloc(ctx, data->n_transitions, sizeof *run.next, &run.next));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const uint64_t row = problem->row[t];
         run.asked[t] =
             !begins(problem, t) && labels[row] >= 0 && labels[row - 1] >= 0 && labels[row + 1] >= 0;
-        run.next[t] = labels[row + 1];
     }
     TRY(compare_all(&run, 0.5 * allowed, out));
     for (size_t t = 0; t < data->n_transitions; t++) {
-        run.asked[t] &= t / LONG_PART % stride == 0;
+        run.asked[t] &= (first + t) / LONG_PART % stride == 0;
     }
     if (out->share == 0.0) TRY(ask_all(&run, 0.5 * allowed, out));
 done:
-    base_free(ctx, run.next);
     base_free(ctx, run.asked);
     return status;
 }

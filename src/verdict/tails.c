@@ -4,6 +4,7 @@
 #include "verdict/judging.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 
 // So many numbers have a mean that is as good as normal: the usual convention.
@@ -17,10 +18,13 @@ psi_status verdict_ask_tails(judging *run)
     const psi_trajectories *data = run->problem->data;
     const int32_t *labels = run->result->labels;
     const size_t actions = data->n_actions;
-    double *mean = NULL, square = 0.0, fourth = 0.0; // mean (latent states, A)
+    const size_t pairs = run->result->n_latent * actions;
+    double *mean = NULL; // (latent states, A), then Σ e², Σ e⁴
     if (run->rewards->n > 0) return PSI_OK;
-    TRY(base_alloc_zero(run->ctx, run->result->n_latent * actions, sizeof *mean, &mean));
+    TRY(base_alloc_zero(run->ctx, pairs + 2, sizeof *mean, &mean));
+    double *const square = mean + pairs, *const fourth = square + 1;
     for (size_t pass = 0; pass < 2; pass++) {
+        TRY(base_take_turn(run->ctx, mean, (pairs + 2) * sizeof *mean));
         for (size_t t = 0; t < data->n_transitions; t++) {
             const int32_t label = labels[run->problem->row[t]];
             if (label < 0) continue;
@@ -32,11 +36,12 @@ psi_status verdict_ask_tails(judging *run)
             }
             // in standard deviations of all rewards, so that no fourth power is infinite
             const double e = (reward - mean[at]) * (reward - mean[at]) / run->rewards->variance;
-            square += e;
-            fourth += e * e;
+            *square += e;
+            *fourth += e * e;
         }
+        TRY(base_end_turn(run->ctx, mean, (pairs + 2) * sizeof *mean));
     }
-    if (square * square < ENOUGH * fourth) {
+    if (*square * *square < ENOUGH * *fourth) {
         TRY(verdict_doubt(run, (psi_doubt){.kind = PSI_DOUBT_TAILS, .state = -1, .other = -1}));
     }
 done:

@@ -1,6 +1,7 @@
 #include "verdict/units.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/disjoint.h"
 
@@ -164,11 +165,49 @@ static psi_status count_rows(judging *run, units *out)
         const size_t unit = (size_t)out->of[problem->row[t]];
         out->visits[unit * data->n_actions + (size_t)data->actions[t]]++;
     }
+    TRY(base_sum_sizes(run->ctx, out->rows, out->n));
+    TRY(base_sum_u32(run->ctx, out->visits, out->n * data->n_actions));
 done:
     return status;
 }
 
-psi_status verdict_units_new(judging *run, units *out)
+// Of a table every leaf is one, named in the order in which they were first seen.
+static psi_status units_of_table(judging *run, units *out)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t nodes = run->looks->forest.n_nodes;
+    const int32_t first = run->result->has_terminal ? 1 : 0;
+    int32_t *name = NULL; // (nodes)
+    TRY(base_alloc(run->ctx, nodes, sizeof *name, &name));
+    TRY(base_alloc_zero(run->ctx, nodes, sizeof *out->group, &out->group));
+    for (size_t v = 0; v < nodes; v++) name[v] = -1;
+    const base_block turn[] = {{name, nodes * sizeof *name},
+                               {out->group, nodes * sizeof *out->group},
+                               {&out->n, sizeof out->n}};
+    TRY(base_take_turn_with(run->ctx, turn, 3));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        const int32_t leaf = run->looks->leaf[row], label = run->result->labels[row];
+        if (name[leaf] < 0) {
+            out->group[out->n] = label < 0 ? -1 : label - first;
+            name[leaf] = (int32_t)out->n++;
+        }
+        out->of[row] = name[leaf];
+    }
+    TRY(base_end_turn_with(run->ctx, turn, 3));
+    TRY(count_rows(run, out));
+    TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->same, &out->same));
+    TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->against, &out->against));
+    for (size_t v = 0; v < nodes; v++) {
+        if (name[v] >= 0) out->against[name[v]] = (double)run->found->grouping->against[v];
+    }
+done:
+    base_free(run->ctx, name);
+    return status;
+}
+
+static psi_status units_of_looks(judging *run, units *out)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
@@ -179,23 +218,14 @@ psi_status verdict_units_new(judging *run, units *out)
     int32_t *to = NULL, *branch = NULL;
     TRY(base_alloc(run->ctx, rows, sizeof *to, &to));
     TRY(base_alloc(run->ctx, nodes, sizeof *branch, &branch));
-    TRY(base_alloc(run->ctx, rows, sizeof *out->of, &out->of));
     TRY(base_alloc(run->ctx, problem->n_states, sizeof *out->group, &out->group));
-    for (size_t i = 0; i < rows; i++) {
-        to[i] = (int32_t)i;
-        out->of[i] = -1;
-    }
+    for (size_t i = 0; i < rows; i++) to[i] = (int32_t)i;
     TRY(find_branches(run, branch));
-    if (looks->forest.looks) {
-        TRY(link_rows(run, branch, to));
-        TRY(link_small_units(run, to));
-    }
-    for (size_t v = 0; v < nodes; v++) branch[v] = looks->forest.looks ? branch[v] : -1;
+    TRY(link_rows(run, branch, to));
+    TRY(link_small_units(run, to));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
-        const int32_t leaf = looks->leaf[row];
-        // a unit is named by its first row; of a table, by the leaf
-        int32_t *name = looks->forest.looks ? &out->of[base_root(to, (int32_t)row)] : &branch[leaf];
+        int32_t *name = &out->of[base_root(to, (int32_t)row)]; // that of its first row
         if (*name < 0) {
             const int32_t label = run->result->labels[row];
             out->group[out->n] = label < 0 ? -1 : label - first;
@@ -206,11 +236,7 @@ psi_status verdict_units_new(judging *run, units *out)
     TRY(count_rows(run, out));
     TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->same, &out->same));
     TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->against, &out->against));
-    for (size_t i = 0; !looks->forest.looks && i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        out->against[out->of[row]] = (double)groups->against[looks->leaf[row]];
-    }
-    for (size_t v = 0; looks->forest.looks && v < nodes; v++) {
+    for (size_t v = 0; v < nodes; v++) {
         if (branch[v] != (int32_t)v) continue;
         // trajectories may have labelled some rows of a branch otherwise: what it says is not of
         // them
@@ -222,5 +248,16 @@ psi_status verdict_units_new(judging *run, units *out)
 done:
     base_free(run->ctx, branch);
     base_free(run->ctx, to);
+    return status;
+}
+
+psi_status verdict_units_new(judging *run, units *out)
+{
+    psi_status status = PSI_OK;
+    const size_t rows = run->problem->n_rows;
+    TRY(base_alloc(run->ctx, rows, sizeof *out->of, &out->of));
+    for (size_t i = 0; i < rows; i++) out->of[i] = -1;
+    TRY(run->looks->forest.looks ? units_of_looks(run, out) : units_of_table(run, out));
+done:
     return status;
 }

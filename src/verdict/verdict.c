@@ -4,6 +4,7 @@
 #include "verdict/verdict.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "verdict/contexts.h"
 #include "verdict/judging.h"
@@ -53,6 +54,8 @@ static psi_status count_visits(judging *run)
         run->taken[data->actions[t]] = 1;
         if (k >= 0) run->visits[(size_t)k * actions + (size_t)data->actions[t]]++;
     }
+    TRY(base_sum_sizes(run->ctx, run->visits, run->result->n_latent * actions));
+    TRY(base_any(run->ctx, run->taken, actions));
 done:
     return status;
 }
@@ -149,15 +152,19 @@ done:
 }
 
 // Observations that are not clearly in one latent state, as a share of all.
-static double share_unclear(const cluster_problem *problem, const int32_t *labels,
-                            const float *confidence)
+static psi_status share_unclear(psi_ctx *ctx, const cluster_problem *problem, const int32_t *labels,
+                                const float *confidence, double *share)
 {
+    psi_status status = PSI_OK;
     size_t unclear = 0;
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
         unclear += labels[row] < 0 || (double)confidence[row] < 1.0 - REFINE_ALLOWED;
     }
-    return (double)unclear / (double)problem->n_states;
+    TRY(base_sum_sizes(ctx, &unclear, 1));
+    *share = (double)unclear / (double)problem->whole.n_states;
+done:
+    return status;
 }
 
 // Whether the past tells more of more observations than lie in cells of several labels. Those may
@@ -195,9 +202,9 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
                    .rewards = rewards,
                    .found = found,
                    .result = result};
-    const double k = (double)result->n_latent, states = (double)problem->n_states;
+    const double k = (double)result->n_latent, states = (double)problem->whole.n_states;
     const double apart = refine_safe_nats(0.5 * k * (k - 1.0));
-    double open = 0.0;
+    double unclear, open = 0.0;
     size_t rare = 0;
     bool more;
     result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
@@ -220,10 +227,9 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     TRY(verdict_ask_for_visits(&run, &rare));
     if (looks->forest.looks) TRY(verdict_ask_seldom(&run, looks->n_leaves));
     TRY(verdict_ask_tails(&run));
-    result->doubtful =
-        fmax((double)rare / states, share_unclear(problem, result->labels, found->confidence));
+    TRY(share_unclear(ctx, problem, result->labels, found->confidence, &unclear));
     if (looks->forest.looks) TRY(verdict_ask_borders(&run, &open));
-    result->doubtful = fmax(result->doubtful, open);
+    result->doubtful = fmax(fmax((double)rare / states, unclear), open);
     TRY(ask_the_past(&run));
     TRY(ask_sight(&run, looks));
     result->verdict =
@@ -238,16 +244,16 @@ done:
     return status;
 }
 
-void verdict_judge_unfinished(psi_ctx *ctx, const cluster_problem *problem,
-                              const by_evidence *found, psi_run *result)
+psi_status verdict_judge_unfinished(psi_ctx *ctx, const cluster_problem *problem,
+                                    const by_evidence *found, psi_run *result)
 {
     base_free(ctx, result->doubts);
     result->doubts = NULL;
     result->n_doubts = 0;
     result->verdict = PSI_VERDICT_UNDETERMINED;
     result->margin = found->grouping->weakest;
-    result->doubtful = share_unclear(problem, found->labels, found->confidence);
     result->past = 0.0;
+    return share_unclear(ctx, problem, found->labels, found->confidence, &result->doubtful);
 }
 
 psi_status verdict_judge_growing(psi_ctx *ctx, psi_run *result)
@@ -297,9 +303,10 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     const double k = (double)result->n_latent;
     int32_t pair[2], worst;
     double mixed;
-    result->doubtful = result->confidence
-                           ? share_unclear(problem, result->labels, result->confidence)
-                           : result->ignored;
+    result->doubtful = result->ignored;
+    if (result->confidence) {
+        TRY(share_unclear(ctx, problem, result->labels, result->confidence, &result->doubtful));
+    }
     result->doubtful = fmax(result->doubtful, untold);
     TRY(count_visits(&run));
     TRY(verdict_ask_for_actions(&run, NULL));

@@ -11,8 +11,8 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
 // The same where not everything was asked, since the time was up or a step has failed:
 // undetermined, with the margin of the last refinement and the share of the observations that it
 // was not sure of.
-void verdict_judge_unfinished(psi_ctx *ctx, const cluster_problem *problem,
-                              const by_evidence *found, psi_run *result);
+psi_status verdict_judge_unfinished(psi_ctx *ctx, const cluster_problem *problem,
+                                    const by_evidence *found, psi_run *result);
 
 // Where latent states keep growing with the data (growth.h): no small answer, and what to do about
 // that instead of what to collect.

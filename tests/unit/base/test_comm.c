@@ -124,6 +124,8 @@ static void test_what_is_asked_arrives(void **state)
     assert_int_equal(byte, 10);
     // sent: 8 of a sum; 3; 8 of sizes and 2 of parts; nothing of another's; 1 handed over
     assert_int_equal(psi_ranks_spent(ctx).bytes, 22);
+    // received: 8 of a sum; 6; 16 of sizes and 4 of parts; 1 of another's; nothing handed over
+    assert_int_equal(psi_ranks_spent(ctx).received, 35);
     assert_int_equal(psi_ranks_spent(ctx).calls, 6);
     assert_status(ctx, base_alone(ctx, "knitting"), PSI_EUNSUPPORTED);
     test_assert_error_says(ctx, "knitting is not shared");

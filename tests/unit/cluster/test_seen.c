@@ -27,7 +27,7 @@ static void states_without_observations_go(void **state)
                      .labels = labels,
                      .n_doubts = 5,
                      .doubts = doubts};
-    assert_ok(ctx, cluster_keep_seen(ctx, &found));
+    assert_ok(ctx, cluster_keep_seen(ctx, 7, &found));
     assert_int_equal(found.n_latent, 4);
     const int32_t expected[] = {0, 1, -1, 2, 1, 2, 3};
     assert_memory_equal(labels, expected, sizeof expected);
@@ -39,7 +39,7 @@ static void states_without_observations_go(void **state)
     assert_int_equal(doubts[1].other, 1);
     assert_int_equal(doubts[2].state, 2);
     assert_int_equal(doubts[2].other, -1);
-    assert_ok(ctx, cluster_keep_seen(ctx, &found)); // and nothing else happens
+    assert_ok(ctx, cluster_keep_seen(ctx, 7, &found)); // and nothing else happens
     assert_int_equal(found.n_latent, 4);
     assert_memory_equal(labels, expected, sizeof expected);
     psi_ctx_free(ctx);
