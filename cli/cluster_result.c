@@ -49,12 +49,11 @@ static json_t *phases_json(const psi_run *run)
     json_t *phases = json_array();
     for (size_t i = 0; i < run->n_phases; i++) {
         const psi_cluster_phase *phase = &run->phases[i];
-        json_t *object =
-            json_pack("{s:s, s:f, s:I, s:I, s:I, s:f}", "phase", phase->name, "seconds",
-                      phase->seconds, "passes", (json_int_t)phase->passes, "bytes_sent",
-                      (json_int_t)phase->talk.bytes, "bytes_received",
-                      (json_int_t)phase->talk.received, "communication_seconds",
-                      phase->talk.seconds);
+        json_t *object = json_pack("{s:s, s:f, s:I, s:I, s:I, s:f}", "phase", phase->name,
+                                   "seconds", phase->seconds, "passes", (json_int_t)phase->passes,
+                                   "bytes_sent", (json_int_t)phase->talk.bytes, "bytes_received",
+                                   (json_int_t)phase->talk.received, "communication_seconds",
+                                   phase->talk.seconds);
         if (json_array_append_new(phases, object) == 0) continue;
         json_decref(phases);
         return NULL;

@@ -60,8 +60,8 @@ PSI_API psi_status psi_partition_is_subclustering(psi_ctx *ctx, const psi_partit
 // ignored by both are left out. O(n + K·nnz·log nnz) at worst, near O(n) for similar partitions.
 PSI_API psi_status psi_partition_agreement(psi_ctx *ctx, const psi_partition *a,
                                            const psi_partition *b, double *share);
-// The same of partitions of which only common (n_a, n_b) is known: how many states are in block i of
-// the one and block j of the other.
+// The same of partitions of which only common (n_a, n_b) is known: how many states are in block i
+// of the one and block j of the other.
 PSI_API psi_status psi_agreement_of_counts(psi_ctx *ctx, const size_t *common, size_t n_a,
                                            size_t n_b, double *share);
 

@@ -312,11 +312,8 @@ static psi_status cluster(psi_ctx *ctx, const psi_trajectories *data,
                           const psi_cluster_options *options, psi_run_folder *folder, psi_run **out)
 {
     psi_status status = PSI_OK;
-    clustering_run run = {.ctx = ctx,
-                          .options = options,
-                          .folder = folder,
-                          .given = data,
-                          .began = base_seconds()};
+    clustering_run run = {
+        .ctx = ctx, .options = options, .folder = folder, .given = data, .began = base_seconds()};
     bool under_way = false; // what is kept of it was read
     run_phases_start(&run.state.phases, &run.inputs.passed);
     run.state.phases.spent = base_comm_spent(ctx);

@@ -24,12 +24,12 @@ typedef struct cluster_answer {
 typedef struct clustering_run {
     psi_ctx *ctx;
     const psi_cluster_options *options;
-    psi_run_folder *folder;            // where it is kept while it is under way; NULL: nowhere
-    const psi_trajectories *given;     // the data as they were given; …
-    psi_trajectories seen;             // … as they are looked at: …
-    psi_observations *stacked;         // … several frames as one
-    psi_trajectories *whole;           // what all processes have, of one that goes on alone
-    bool elsewhere;                    // the rest is done by rank 0
+    psi_run_folder *folder;        // where it is kept while it is under way; NULL: nowhere
+    const psi_trajectories *given; // the data as they were given; …
+    psi_trajectories seen;         // … as they are looked at: …
+    psi_observations *stacked;     // … several frames as one
+    psi_trajectories *whole;       // what all processes have, of one that goes on alone
+    bool elsewhere;                // the rest is done by rank 0
     cluster_problem problem;
     problem_inputs inputs;
     network_options network;

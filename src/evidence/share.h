@@ -1,5 +1,6 @@
-// Leaves that several processes weigh, some each, where all have the same draws (psi_draws.together).
-// What a leaf is worth depends on no other leaf while groups stay as they are.
+// Leaves that several processes weigh, some each, where all have the same draws
+// (psi_draws.together). What a leaf is worth depends on no other leaf while groups stay as they
+// are.
 #ifndef PSI_EVIDENCE_SHARE_H
 #define PSI_EVIDENCE_SHARE_H
 

@@ -272,12 +272,12 @@ static bool is_settled(const refining *run)
 // A number that moves to and fro is at its highest so far again and again: means are compared.
 bool refine_still_rises(const psi_cluster_step *steps, size_t n)
 {
-    enum { LATEST = MOST_IDLE / 2 };
+    enum { BOTH = MOST_IDLE, LATEST = BOTH / 2 };
     double mean[2] = {0.0}, variance = 0.0;
-    if (n < 2 * LATEST) return true;
-    steps += n - 2 * LATEST;
-    for (size_t i = 0; i < 2 * LATEST; i++) mean[i / LATEST] += (double)steps[i].clusters / LATEST;
-    for (size_t i = 0; i < 2 * LATEST; i++) {
+    if (n < BOTH) return true;
+    steps += n - BOTH;
+    for (size_t i = 0; i < BOTH; i++) mean[i / LATEST] += (double)steps[i].clusters / LATEST;
+    for (size_t i = 0; i < BOTH; i++) {
         const double away = (double)steps[i].clusters - mean[i / LATEST];
         variance += away * away / (LATEST - 1); // of both halves, added up
     }

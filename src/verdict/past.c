@@ -191,7 +191,8 @@ static psi_status remember(asked_ones *ones, size_t question, int asker)
     psi_ctx *ctx = ones->run->ctx;
     const memory *past = ones->past;
     const size_t context = question - past->n_numbers - 1;
-    _Static_assert(sizeof *ones->number == sizeof *ones->context, "so that bytes are those of both");
+    _Static_assert(sizeof *ones->number == sizeof *ones->context,
+                   "so that bytes are those of both");
     if (question < past->n_numbers) {
         verdict_memory_number(past, question, ones->number);
         for (size_t i = 0; i < ones->mine; i++) ones->number[i] = ones->number[ones->at[i]];

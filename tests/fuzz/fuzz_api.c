@@ -16,7 +16,7 @@ enum { SLOTS = 2, MOST_CALLS = 48, MOST_CLUSTERINGS = 2, MANY = 64, GHOSTS = 16 
 
 // What was freed, and the context that knows.
 typedef struct ghost {
-    enum { DATA, RUN, MDP, MODEL, PARTITION, NET, ENV, COLLECTOR } kind;
+    enum kind { DATA, RUN, MDP, MODEL, PARTITION, NET, ENV, COLLECTOR } kind;
     psi_ctx *ctx;
     void *handle;
 } ghost;
@@ -116,7 +116,7 @@ static psi_status last;
 
 // ---- what was freed -----------------------------------------------------------------------------
 
-static void bury(calls *c, int kind, psi_ctx *ctx, void *handle)
+static void bury(calls *c, enum kind kind, psi_ctx *ctx, void *handle)
 {
     if (handle) c->ghosts[c->n_ghosts++ % GHOSTS] = (ghost){kind, ctx, handle};
 }

@@ -77,7 +77,7 @@ static void test_ranks_count_together(void **state)
         n += times[i].n;
         if (times[i].key == 7) sevens = times[i].n;
     }
-    assert_int_equal(n, 80); // of ranks 0 and 2
+    assert_int_equal(n, 80);                 // of ranks 0 and 2
     assert_int_equal(sevens, 4 * 3 + 4 * 3); // i = 2, 5, 8; 11, 14, 17
 }
 

@@ -230,10 +230,9 @@ static void test_fewer_episodes_than_ranks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes_of_rewards),
-                                       cmocka_unit_test(test_rewards_that_are_numbers),
-                                       cmocka_unit_test(test_what_the_past_tells),
-                                       cmocka_unit_test(test_taxis),
-                                       cmocka_unit_test(test_fewer_episodes_than_ranks)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_classes_of_rewards), cmocka_unit_test(test_rewards_that_are_numbers),
+        cmocka_unit_test(test_what_the_past_tells), cmocka_unit_test(test_taxis),
+        cmocka_unit_test(test_fewer_episodes_than_ranks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
