@@ -8,8 +8,9 @@
 
 #include <math.h>
 
-// Transitions that are looked at, at least, and distances' numbers in all: a second's work.
-enum { FEWEST_ASKED = 2048 };
+// Transitions that are looked at, at least, and numbers that distances are taken of in all, if the
+// tree saved nothing: a second's work.
+enum { FEWEST_ASKED = 256 };
 static const double MOST_WORK = 1e9;
 
 typedef struct bordering {

@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 
-enum { EPISODES = 3000 };
+enum { EPISODES = 2000 };
 
 // A number from [0, 2), whose two halves win with these odds, and then it is over.
 static psi_run *cluster_line(psi_ctx *ctx, uint64_t seed, double low, double high, size_t *wrong)
@@ -56,7 +56,7 @@ static void nobody_knows_on_which_side(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    for (uint64_t seed = 0; seed < 4; seed++) {
+    for (uint64_t seed = 0; seed < test_repetitions(4); seed++) {
         size_t wrong;
         psi_run *run = cluster_line(ctx, seed, 0.9, 0.1, &wrong);
         if (wrong > 0) assert_int_not_equal(run->verdict, PSI_VERDICT_CERTAIN);
