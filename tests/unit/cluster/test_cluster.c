@@ -101,41 +101,6 @@ static void the_same_seed_gives_the_same_labels(void **state)
     psi_ctx_free(ctx);
 }
 
-// Without fine-tuning the representation is the features' network with new heads: nothing below
-// them moves, and what it says is what the heads say.
-static void heads_alone_are_a_representation(void **state)
-{
-    (void)state;
-    psi_ctx *ctx = test_ctx(1);
-    psi_trajectories *data = test_collect(
-        ctx, "combination-lock", 40, 5,
-        (const char *const[]){"digits-per-dial", "5", "goal", "4,4,*", "digits", "drawn", NULL});
-    psi_cluster_options options = psi_cluster_defaults();
-    options.approximator = PSI_APPROXIMATOR_CNN;
-    options.trunk_steps = 100;
-    options.fine_tune = false;
-    psi_run *found;
-    psi_predictor *predictor;
-    int32_t *labels;
-    size_t right = 0, kept = 0;
-    assert_ok(ctx, psi_cluster(ctx, data, &options, &found));
-    assert_non_null(found->representation);
-    assert_true(found->accuracy > 0.95);
-    assert_ok(ctx, base_alloc(ctx, data->n_observations, sizeof *labels, &labels));
-    assert_ok(ctx, psi_predictor_new(ctx, found, &predictor));
-    assert_ok(ctx, psi_predict(ctx, predictor, data->observations, 0.0, labels, NULL));
-    psi_predictor_free(ctx, predictor);
-    for (size_t i = 0; i < data->n_observations; i++) {
-        kept += found->labels[i] > 0;
-        right += found->labels[i] > 0 && labels[i] == found->labels[i];
-    }
-    assert_true(kept > 1000 && 100 * right > 95 * kept);
-    base_free(ctx, labels);
-    psi_run_free(ctx, found);
-    psi_trajectories_free(ctx, data);
-    psi_ctx_free(ctx);
-}
-
 // A tiny data set of one number per observation.
 static psi_trajectories *tiny(psi_ctx *ctx, const int64_t *observations, const double *rewards,
                               size_t length, size_t episodes, bool terminated)
@@ -243,7 +208,6 @@ int main(void)
         cmocka_unit_test(a_chain_with_one_action_counts_down),
         cmocka_unit_test(data_that_cannot_be_clustered_say_why),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(heads_alone_are_a_representation),
         cmocka_unit_test(one_refinement_says_what_successor_features_may_differ_by),
         cmocka_unit_test(the_same_seed_gives_the_same_labels),
     };
