@@ -114,7 +114,14 @@ static psi_status try_features(clustering_run *run)
     const bool ended = run->found.converged && !run->raw_answer.found.converged;
     const bool less = learnt && (result->verdict == PSI_VERDICT_CERTAIN || ended ||
                                  cluster_share_open(result->doubtful, result->past) <= open);
-    if (!less) cluster_take_back(run, &run->raw_answer);
+    const bool doubted = learnt && result->verdict != PSI_VERDICT_CERTAIN;
+    if (!less) {
+        cluster_take_back(run, &run->raw_answer);
+        // what vectors were certain of, features are not
+        if (doubted && result->verdict == PSI_VERDICT_CERTAIN) {
+            result->verdict = PSI_VERDICT_UNDETERMINED;
+        }
+    }
     if (late) {
         result->stopped = true;
         result->verdict = PSI_VERDICT_UNDETERMINED;
