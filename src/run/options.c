@@ -58,7 +58,7 @@ static const psi_option OPTIONS[] = {
     {"hidden", 0, PSI_OPTION_SIZE, FIELD(hidden), "N", "0", NULL, PSI_OPTION_MORE,
      "units of the perceptron's two layers; 0: 512, and 128 where it only tells labels apart"},
     {"trunk-steps", 0, PSI_OPTION_SIZE, FIELD(trunk_steps), "N", "0", NULL, PSI_OPTION_MORE,
-     "training steps of the features; 0: 2,000 for vectors, 1,000 for images"},
+     "training steps of the features; 0: 1,000, and 2,000 for vectors by successor features"},
     {"head-steps", 0, PSI_OPTION_SIZE, FIELD(head_steps), "N", "500", "[1,", PSI_OPTION_MORE,
      "training steps of every fit"},
     {"representation-steps", 0, PSI_OPTION_SIZE, FIELD(representation_steps), "N", "0", NULL,

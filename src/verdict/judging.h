@@ -45,7 +45,7 @@ uint64_t verdict_enough(double needed);
 psi_status verdict_ask_seldom(judging *run, size_t n_leaves);
 
 // The share of observations that may lie on the other side of a border, for all that the nearest
-// ones, and what came before and after, tell. Of a few thousand where there are many.
+// ones, and what came before and after, tell. Of some of them where all would take long.
 psi_status verdict_ask_borders(judging *run, double *share);
 
 // Whether a few rewards outweigh all others, as a doubt.
