@@ -181,7 +181,9 @@ PSI_API const char *psi_verdict_name(psi_verdict verdict);
     X(GROWTH, "growth") /* latent states keep growing with the data; `state` and `other` are −1 */ \
     X(SELDOM, "seldom") /* something that followed action `other` in latent state `state`, not       \
                            every time, was seen `visits` times in all: too few to tell by what */    \
-    X(TAILS, "tails")   /* a few rewards outweigh all others; `state` and `other` are −1 */
+    X(TAILS, "tails")   /* a few rewards outweigh all others; `state` and `other` are −1 */        \
+    X(CLOCK, "clock")   /* episodes end by a clock that no observation shows, most of all after      \
+                           `visits` steps; `state` and `other` are −1 */
 
 typedef enum psi_doubt_kind {
 #define X(name, text) PSI_DOUBT_##name,

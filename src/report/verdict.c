@@ -116,6 +116,7 @@ static void put_particular(report_text *html, const psi_doubt *doubt)
         report_put(html, ", too few to tell what leads there: collect more of it.");
         break;
     case PSI_DOUBT_TAILS:
+    case PSI_DOUBT_CLOCK:
     case PSI_DOUBT_GROWTH: break; // name none
     }
 }

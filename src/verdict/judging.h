@@ -48,6 +48,10 @@ psi_status verdict_ask_seldom(judging *run, size_t n_leaves);
 // ones, and what came before and after, tell. Of some of them where all would take long.
 psi_status verdict_ask_borders(judging *run, double *share);
 
+// Whether how long an episode has lasted tells its end, though its latent state does not, as a
+// doubt. allowed: how probable that is where it does not.
+psi_status verdict_ask_the_clock(judging *run, double allowed, bool *told);
+
 // Whether a few rewards outweigh all others, as a doubt.
 psi_status verdict_ask_tails(judging *run);
 

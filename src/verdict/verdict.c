@@ -206,11 +206,12 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     const double apart = refine_safe_nats(0.5 * k * (k - 1.0));
     double unclear, open = 0.0;
     size_t rare = 0;
-    bool more;
+    bool more, clock;
     result->verdict = PSI_VERDICT_NOTHING_TO_PREDICT;
     result->margin = found->grouping->weakest;
     if (rewards->n == 1 && !problem->has_terminal) goto done;
     TRY(count_visits(&run));
+    TRY(verdict_ask_the_clock(&run, REFINE_ALLOWED, &clock));
     if (result->margin < apart) {
         const int32_t first = problem->has_terminal ? 1 : 0;
         TRY(verdict_doubt(&run,
@@ -237,7 +238,7 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;
     TRY(tells_more_than_labels(&run, &more));
-    if (more && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
+    if ((more || clock) && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
 done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);
@@ -303,12 +304,14 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     const double k = (double)result->n_latent;
     int32_t pair[2], worst;
     double mixed;
+    bool clock;
     result->doubtful = result->ignored;
     if (result->confidence) {
         TRY(share_unclear(ctx, problem, result->labels, result->confidence, &result->doubtful));
     }
     result->doubtful = fmax(result->doubtful, untold);
     TRY(count_visits(&run));
+    TRY(verdict_ask_the_clock(&run, REFINE_ALLOWED, &clock));
     TRY(verdict_ask_for_actions(&run, NULL));
     TRY(verdict_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
                           pair));
@@ -331,7 +334,7 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     TRY(ask_the_past(&run));
     TRY(ask_sight(&run, looks));
     result->verdict =
-        result->past > 0.0 && result->converged ? PSI_VERDICT_NOT_MARKOV
+        (clock || result->past > 0.0) && result->converged ? PSI_VERDICT_NOT_MARKOV
         : result->n_doubts > 0 || !result->converged || result->doubtful > VERDICT_DOUBTFUL
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;

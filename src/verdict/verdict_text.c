@@ -64,6 +64,13 @@ void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
         }
         return;
     case PSI_VERDICT_NOT_MARKOV:
+        for (size_t i = 0; i < c->n_doubts; i++) {
+            if (c->doubts[i].kind != PSI_DOUBT_CLOCK) continue;
+            snprintf(
+                text, size,
+                "not Markov: episodes end by a clock that no observation shows; see what to do");
+            return;
+        }
         snprintf(text, size,
                  "not Markov: for %.3g %% of the transitions, what came before tells more than the "
                  "observation does; --stack %zu may help",
@@ -164,6 +171,12 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
         snprintf(text, size,
                  "a few rewards outweigh all others, as if they had no mean: collect more, or clip "
                  "them");
+        return;
+    case PSI_DOUBT_CLOCK:
+        snprintf(text, size,
+                 "how long an episode has lasted tells when it ends, after %llu steps most of all: "
+                 "if that is a time limit, mark these episodes truncated instead of terminated",
+                 (unsigned long long)doubt->visits);
         return;
     case PSI_DOUBT_PAST: break;
     }
