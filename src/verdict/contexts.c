@@ -278,8 +278,7 @@ psi_status verdict_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *probl
     TRY(problem_mean_rewards(ctx, problem, &states, labels, &means));
     psi_draws what = what_followed(&all, problem->data->n_actions);
     what.n_means = problem->data->n_actions;
-    what.precision = means.precision;
-    what.weighted = means.weighted;
+    what.numbers = means.numbers;
     what.mean_variance = means.variance;
     TRY(find_most_alike(ctx, &all, &what, margin, pair));
 done:

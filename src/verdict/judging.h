@@ -8,6 +8,10 @@
 // in an exact one (1e-4), since as many again may be misplaced without having been noticed.
 #define VERDICT_DOUBTFUL 5e-5
 
+// The smallest difference that `certain` vouches for: in the probability of anything that may
+// follow, and in the mean of rewards that are numbers, in their standard deviations.
+#define VERDICT_DIFFERENCE 0.05
+
 // The probability of a suspicion where there is nothing: it costs an answer that could have been
 // certain, while one that is missed makes a wrong answer certain.
 #define VERDICT_SUSPECT 0.05
@@ -43,6 +47,16 @@ uint64_t verdict_enough(double needed);
 // What was seen too seldom to tell which observations of a latent state it follows, each as a
 // doubt.
 psi_status verdict_ask_seldom(judging *run, size_t n_leaves);
+
+// Whether n draws beside m others would have shown a difference, in units of the standard deviation
+// of a draw.
+bool verdict_is_noticed(double difference, double n, double m);
+
+// The variance of one draw of something with probability p, or with that much more or less.
+double verdict_variance_near(double p);
+
+// Whether one latent state is all there is because little was seen, as doubts.
+psi_status verdict_ask_one_state(judging *run);
 
 // The share of observations that may lie on the other side of a border, for all that the nearest
 // ones, and what came before and after, tell. Of some of them where all would take long.

@@ -9,10 +9,6 @@
 
 #include <math.h>
 
-// The smallest difference that `certain` vouches for: in the probability of anything that may
-// follow, and in the mean of rewards that are numbers, in their standard deviations.
-static const double DIFFERENCE = 0.05;
-
 // Standard errors that a difference may seem smaller than it is, in one of a hundred cases.
 static const double BAD_LUCK = 2.3263478740408408;
 
@@ -24,9 +20,7 @@ static double standard_errors(double n)
     return sqrt(2.0 * (log(9.0) + M_LN2 + 0.5 * log(fmax(n, 1.0)))) + BAD_LUCK;
 }
 
-// Whether n draws beside m others would have shown a difference, in units of the standard deviation
-// of a draw.
-static bool is_noticed(double difference, double n, double m)
+bool verdict_is_noticed(double difference, double n, double m)
 {
     return n > 0.0 && m > 0.0 && difference > standard_errors(n) * sqrt(1.0 / n + 1.0 / m);
 }
@@ -39,14 +33,19 @@ typedef struct chance {
     double rewards; // variance of rewards that are numbers
 } chance;
 
+double verdict_variance_near(double p)
+{
+    const double near =
+        p < 0.5 ? fmin(p + VERDICT_DIFFERENCE, 0.5) : fmax(p - VERDICT_DIFFERENCE, 0.5);
+    return near * (1.0 - near);
+}
+
 static double largest_variance(const double *counts, uint32_t begin, uint32_t end)
 {
-    double total = 0.0, most = DIFFERENCE * (1.0 - DIFFERENCE); // of what was never seen
+    double total = 0.0, most = verdict_variance_near(0.0); // of what was never seen
     for (uint32_t o = begin; o < end; o++) total += counts[o];
     for (uint32_t o = begin; total > 0.0 && o < end; o++) {
-        const double p = counts[o] / total;
-        const double near = p < 0.5 ? fmin(p + DIFFERENCE, 0.5) : fmax(p - DIFFERENCE, 0.5);
-        most = fmax(most, near * (1.0 - near));
+        most = fmax(most, verdict_variance_near(counts[o] / total));
     }
     return most;
 }
@@ -105,10 +104,11 @@ done:
 static bool shows(const chance *of, double all_rewards, double n, double m)
 {
     for (size_t i = 0; i < 2; i++) {
-        if (of->law[i] > 0.0 && !is_noticed(DIFFERENCE / sqrt(of->law[i]), n, m)) return false;
+        if (of->law[i] > 0.0 && !verdict_is_noticed(VERDICT_DIFFERENCE / sqrt(of->law[i]), n, m))
+            return false;
     }
     if (of->rewards <= 0.0) return n > 0.0;
-    return is_noticed(DIFFERENCE * sqrt(all_rewards / of->rewards), n, m);
+    return verdict_is_noticed(VERDICT_DIFFERENCE * sqrt(all_rewards / of->rewards), n, m);
 }
 
 // How many draws would have shown it, beside m others or as many as these. 0: no number would.
