@@ -62,8 +62,7 @@ static blend_row row_of(const search *run, size_t v)
     return (blend_row){.n = rows->end[v] - rows->begin[v],
                        .outcome = rows->outcome + rows->begin[v],
                        .count = rows->count + rows->begin[v],
-                       .precision = rows->precision + v * rows->n_means,
-                       .weighted = rows->weighted + v * rows->n_means};
+                       .numbers = rows->numbers + v * rows->n_means};
 }
 
 // The group that explains node v best, if any does so better than limit; its fit. except: one that
@@ -217,7 +216,7 @@ static psi_status found_groups(search *run)
     for (size_t i = 0; i < run->n_cells; i++) {
         cell *c = &run->cells[i];
         if (c->group != NOVEL) continue;
-        if (run->rows.draws[c->node] == 0.0) { // nothing followed it
+        if (!evidence_is_followed(&run->rows, c->node)) {
             c->group = BLEND;
             continue;
         }
@@ -308,8 +307,7 @@ static psi_status give_up_blends(search *run)
             outcome[n] = o;
             count[n++] = groups->count[g * outcomes + o];
         }
-        const blend_row row = {n, outcome, count, groups->precision + g * means,
-                               groups->weighted + g * means};
+        const blend_row row = {n, outcome, count, groups->numbers + g * means};
         const double own = evidence_of_group(groups, g) - BLEND_MARGIN;
         if (evidence_blend(run->blend, groups, &row, g, own) < own) continue;
         for (size_t i = 0; i < run->n_cells; i++) {
@@ -353,6 +351,18 @@ static bool label_nodes(search *run, int32_t *before)
 }
 
 // ---- the result ---------------------------------------------------------------------------------
+
+// Whether all that followed a group followed node v.
+static bool is_all_of(const search *run, size_t v, size_t g)
+{
+    const evidence_groups *groups = &run->groups;
+    const size_t means = run->rows.n_means;
+    if (run->rows.draws[v] < draws_of(groups, g)) return false;
+    for (size_t m = 0; m < means; m++) {
+        if (run->rows.numbers[v * means + m].n < groups->numbers[g * means + m].n) return false;
+    }
+    return true;
+}
 
 // The two groups that are kept apart by least, and which are not clearly apart: linked (groups->n).
 static psi_status find_weakest(search *run, double clear, int32_t *linked, psi_grouping *out)
@@ -462,7 +472,7 @@ static psi_status report(search *run, double clear, psi_grouping *out)
     for (size_t v = evidence_own_part(run->ctx, run->shared, n, &end); v < end; v++) {
         const int32_t g = run->label[v];
         if (g < 0) continue;
-        const bool all = run->rows.draws[v] >= draws_of(groups, (size_t)g);
+        const bool all = is_all_of(run, v, (size_t)g);
         out->same[v] = all ? HUGE_VALF
                            : (float)(evidence_fit(groups, (size_t)g, v, true, -HUGE_VAL) -
                                      evidence_novel(groups, groups->n, v, false));

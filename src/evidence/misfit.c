@@ -27,7 +27,7 @@ psi_status psi_misfit(psi_ctx *ctx, const psi_forest *forest, const psi_draws *d
         const size_t g = (size_t)group[v];
         nats[v] = -HUGE_VALF;
         if (same) same[v] = HUGE_VALF;
-        if (group[v] < 0 || rows.draws[v] == 0.0 || groups.cells[g] < 2) continue;
+        if (group[v] < 0 || !evidence_is_followed(&rows, v) || groups.cells[g] < 2) continue;
         const double fit = evidence_fit(&groups, g, v, true, -HUGE_VAL);
         nats[v] = (float)(evidence_novel(&groups, g, v, true) - fit);
         if (same) same[v] = (float)(fit - evidence_novel(&groups, groups.n, v, false));

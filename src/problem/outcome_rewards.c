@@ -155,8 +155,7 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *square, &square));
     TRY(base_alloc(ctx, nodes * actions, sizeof *variance, &variance));
     TRY(base_alloc_zero(ctx, 2 * actions, sizeof *within, &within));
-    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->precision, &out->precision));
-    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->weighted, &out->weighted));
+    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->numbers, &out->numbers));
     const size_t bytes = nodes * actions * sizeof *n;
     const base_block turn[] = {{n, bytes}, {sum, bytes}, {square, bytes}};
     TRY(base_take_turn_with(ctx, turn, 3));
@@ -198,8 +197,7 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
             variance[at] = fmax(1e-12 * out->variance, (fmax(scatter, 0.0) + PRIOR_DRAWS * around) /
                                                            (fmax(n[at] - 1.0, 0.0) + PRIOR_DRAWS));
             if (looks->left[v] >= 0 || n[at] == 0.0) continue;
-            out->precision[at] = n[at] / variance[at];
-            out->weighted[at] = sum[at] / variance[at];
+            out->numbers[at] = (psi_numbers){n[at], sum[at], n[at] * variance[at]};
         }
     }
 done:
@@ -211,6 +209,17 @@ done:
     base_free(ctx, n);
     if (status != PSI_OK) problem_outcome_rewards_free(ctx, out);
     return status;
+}
+
+// Variances of rewards have to be numbers, and no zeros.
+static psi_status check_squares(psi_ctx *ctx, double least, double most)
+{
+    const bool large = fmax(fabs(least), fabs(most)) > 1e150;
+    if (large || most - least < 1e-150) {
+        return FAIL(ctx, PSI_EDATA, "rewards from %g to %g are too %s to be squared: scale them",
+                    least, most, large ? "large" : "close together");
+    }
+    return PSI_OK;
 }
 
 psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
@@ -225,6 +234,7 @@ psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,
     if (n > 2 && n <= MOST_CLASSES) TRY(share_of_repeats(ctx, problem, looks, value, n, &repeats));
     const double determined = looks->forest.looks ? REPEATS_IN_CELLS : 1.0;
     if (n > MOST_CLASSES || repeats < determined) {
+        TRY(check_squares(ctx, value[0], value[n - 1]));
         TRY(problem_mean_rewards(ctx, problem, looks, NULL, out));
         goto done;
     }
@@ -242,7 +252,6 @@ done:
 void problem_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards)
 {
     base_free(ctx, rewards->of);
-    base_free(ctx, rewards->precision);
-    base_free(ctx, rewards->weighted);
+    base_free(ctx, rewards->numbers);
     *rewards = (outcome_rewards){0};
 }

@@ -79,8 +79,7 @@ static psi_status draw(refining *run, psi_draws *out)
                        .n_families = 2 * actions,
                        .family = run->first,
                        .n_means = rewards->n == 0 ? actions : 0,
-                       .precision = run->means.precision,
-                       .weighted = run->means.weighted,
+                       .numbers = run->means.numbers,
                        .mean_variance = run->means.variance,
                        .caution = run->caution,
                        .clear = run->clear,
@@ -219,6 +218,10 @@ psi_status refine_once(refining *run)
     TRY(draw(run, &draws));
     TRY(psi_group(run->ctx, &run->looks->forest, &draws, run->options->max_latent_states,
                   &grouping));
+    if (grouping->n_groups == 0) {
+        status = FAIL(run->ctx, PSI_EDATA, "nothing that follows what is seen tells it apart");
+        goto done;
+    }
     TRY(spread(run, grouping));
     psi_grouping_free(run->ctx, found->grouping);
     found->grouping = grouping;
