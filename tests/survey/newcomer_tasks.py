@@ -1,7 +1,7 @@
 """Small tasks with a model: what people put into data sets. Each function draws one.
 
-A state is a tuple of whole numbers, which is what there is to see of it; outcomes(state) has, for every
-action, a list of (probability, next state or End(what is seen there), reward).
+A state is a tuple of whole numbers, which is what there is to see of it; outcomes(state) has, for
+every action, a list of (probability, next state or End(what is seen there), reward).
 """
 
 from itertools import product
@@ -46,7 +46,11 @@ def some_walls(rng, cells, share):
 def slid(rng_slip, moves, a):
     """The direction that was meant, or to its sides."""
     n = len(moves)
-    return [(1 - rng_slip, moves[a]), (rng_slip / 2, moves[(a + 1) % n]), (rng_slip / 2, moves[a - 1])]
+    return [
+        (1 - rng_slip, moves[a]),
+        (rng_slip / 2, moves[(a + 1) % n]),
+        (rng_slip / 2, moves[a - 1]),
+    ]
 
 
 def moved(cell, step, h, w, walls=()):
@@ -111,7 +115,9 @@ def cab(rng):
     def outcomes(s):
         r, c, p, d = s
         rows = [[(1.0, (*moved((r, c), m, n, n), p, d), -1.0)] for m in MOVES]
-        rows.append([(1.0, (r, c, k, d), -1.0) if p < k and stops[p] == (r, c) else (1.0, s, -10.0)])
+        rows.append(
+            [(1.0, (r, c, k, d), -1.0) if p < k and stops[p] == (r, c) else (1.0, s, -10.0)]
+        )
         if p == k and stops[d] == (r, c):
             rows.append([(1.0, End((r, c, d, d)), 20.0)])
         elif p == k and (r, c) in stops:
@@ -120,7 +126,9 @@ def cab(rng):
             rows.append([(1.0, s, -10.0)])
         return rows
 
-    return Task([(*c, p, d) for c in cells for p in range(k) for d in range(k) if p != d], 6, outcomes)
+    return Task(
+        [(*c, p, d) for c in cells for p in range(k) for d in range(k) if p != d], 6, outcomes
+    )
 
 
 @task
@@ -136,7 +144,13 @@ def key_and_door(rng):
         rows = []
         for m in MOVES:
             to = moved((r, c), m, h, w, closed)
-            rows.append([(1.0, End((*to, has, opened)), reward) if to == (h - 1, w - 1) else (1.0, (*to, has, opened), step)])
+            rows.append(
+                [
+                    (1.0, End((*to, has, opened)), reward)
+                    if to == (h - 1, w - 1)
+                    else (1.0, (*to, has, opened), step)
+                ]
+            )
         rows.append([(1.0, (r, c, 1, opened) if (r, c) == key else s, step)])
         rows.append([(1.0, (r, c, has, 1) if has and (r, c) == (gap, wall - 1) else s, step)])
         return rows
@@ -218,7 +232,10 @@ def columns(rng):
         for i in range(h):
             p = float(drift[r][i])
             right = End((i, c)) if c == w - 1 else (i, c + 1)
-            row[0] += [(p * (1 - slip), right, reward if c == w - 1 else 0.0), (p * slip, (i, c), 0.0)]
+            row[0] += [
+                (p * (1 - slip), right, reward if c == w - 1 else 0.0),
+                (p * slip, (i, c), 0.0),
+            ]
             row[1].append((p, (i, max(0, c - 1)), 0.0))
             row[2].append((p, (i, c), 0.0))
         return row
@@ -232,7 +249,11 @@ def river(rng):
 
     def outcomes(s):
         i = s[0]
-        right = [(up, (min(n - 1, i + 1),), 1.0 if i == n - 1 else 0.0), (0.9 - up, (i,), 0.0), (0.1, (max(0, i - 1),), 0.0)]
+        right = [
+            (up, (min(n - 1, i + 1),), 1.0 if i == n - 1 else 0.0),
+            (0.9 - up, (i,), 0.0),
+            (0.1, (max(0, i - 1),), 0.0),
+        ]
         return [[(1.0, (max(0, i - 1),), 0.005 if i == 0 else 0.0)], right]
 
     return Task([(0,), (1,)], 2, outcomes)
@@ -263,7 +284,9 @@ def tree(rng):
         rows = []
         for a in range(2):
             to = (level + 1, 2 * at + a)
-            rows.append([(1.0, End(to), values[leaves[to[1]]]) if level + 1 == depth else (1.0, to, 0.0)])
+            rows.append(
+                [(1.0, End(to), values[leaves[to[1]]]) if level + 1 == depth else (1.0, to, 0.0)]
+            )
         return rows
 
     return Task([(0, 0)], 2, outcomes)
@@ -292,10 +315,20 @@ def elevator(rng):
     calls = rng.dirichlet(np.ones(floors))
 
     def outcomes(s):
-        at, call, target = s  # call: floor + 1, 0: nobody waits; target: floor + 1, 0: nobody inside
+        at, call, target = (
+            s  # call: floor + 1, 0: nobody waits; target: floor + 1, 0: nobody inside
+        )
         rows = []
         for move in (-1, 1):
-            rows.append([(1.0, (min(floors - 1, max(0, at + move)), call, target), -0.1 if call or target else 0.0)])
+            rows.append(
+                [
+                    (
+                        1.0,
+                        (min(floors - 1, max(0, at + move)), call, target),
+                        -0.1 if call or target else 0.0,
+                    )
+                ]
+            )
         if target == at + 1:
             here = (at, call, 0, 5.0)
         elif call == at + 1 and not target:
@@ -308,7 +341,10 @@ def elevator(rng):
         if call2 or target2:
             rows.append([(1.0, (at2, call2, target2), r)])
         else:
-            rows.append([(0.5, (at2, 0, 0), r)] + [(0.5 * float(calls[f]), (at2, f + 1, 0), r) for f in range(floors)])
+            rows.append(
+                [(0.5, (at2, 0, 0), r)]
+                + [(0.5 * float(calls[f]), (at2, f + 1, 0), r) for f in range(floors)]
+            )
         return rows
 
     return Task([(0, 0, 0)], 3, outcomes)
@@ -364,7 +400,10 @@ def machine(rng):
     def outcomes(s):
         i = s[0]
         work = 1.0 - 0.2 * (i // plateau)
-        on = [(wear, (i + 1,) if i + 1 < n else End((n,)), work if i + 1 < n else crash), (1 - wear, (i,), work)]
+        on = [
+            (wear, (i + 1,) if i + 1 < n else End((n,)), work if i + 1 < n else crash),
+            (1 - wear, (i,), work),
+        ]
         return [on, [(1.0, (0,), -2.0)]]
 
     return Task([(0,)], 2, outcomes)
@@ -376,7 +415,7 @@ def nim(rng):
     options = [(i, k) for i in range(len(heaps)) for k in range(1, 4)]
 
     def taken(s, i, k):
-        return s[:i] + (s[i] - k,) + s[i + 1 :]
+        return (*s[:i], s[i] - k, *s[i + 1 :])
 
     def outcomes(s):
         rows = []
@@ -389,7 +428,12 @@ def nim(rng):
                 rows.append([(1.0, End(mine), 1.0)])
                 continue
             answers = [taken(mine, j, m) for j, m in options if mine[j] >= m]
-            rows.append([(1 / len(answers), x if any(x) else End(x), 0.0 if any(x) else -1.0) for x in answers])
+            rows.append(
+                [
+                    (1 / len(answers), x if any(x) else End(x), 0.0 if any(x) else -1.0)
+                    for x in answers
+                ]
+            )
         return rows
 
     return Task([heaps], len(options), outcomes)
@@ -423,7 +467,13 @@ def twenty_one(rng):
         hit = []
         for c in range(1, ranks + 1):
             t = total + c
-            hit.append((1 / ranks, End((t, dealer)) if t > target else (t, dealer), -1.0 if t > target else 0.0))
+            hit.append(
+                (
+                    1 / ranks,
+                    End((t, dealer)) if t > target else (t, dealer),
+                    -1.0 if t > target else 0.0,
+                )
+            )
         stand = []
         for c in range(1, ranks + 1):
             d = dealer + c + ranks // 2
@@ -453,7 +503,9 @@ def errands(rng):
             if to == plant:
                 rows.append([(1.0, End((*to, u)), -1.0 * abs(reward))])
             elif to == order[u]:
-                rows.append([(1.0, End((*to, u)), reward) if u == stages else (1.0, (*to, u + 1), 0.0)])
+                rows.append(
+                    [(1.0, End((*to, u)), reward) if u == stages else (1.0, (*to, u + 1), 0.0)]
+                )
             else:
                 rows.append([(1.0, (*to, u), 0.0)])
         return rows
@@ -471,14 +523,25 @@ def lock(rng):
         rows = []
         for d in range(dials):
             if broken and d == dials - 1:
-                rows.append([(1 / digits, s[:d] + (x,), 0.0) for x in range(digits)])
+                rows.append([(1 / digits, (*s[:d], x), 0.0) for x in range(digits)])
                 continue
-            to = s[:d] + ((s[d] + 1) % digits,) + s[d + 1 :]
+            to = (*s[:d], (s[d] + 1) % digits, *s[d + 1 :])
             goal = to[: dials - broken] == right[: dials - broken]
             rows.append([(1.0, End(to), reward) if goal else (1.0, to, 0.0)])
         return rows
 
-    return Task(some(rng, [s for s in product(range(digits), repeat=dials) if s[: dials - broken] != right[: dials - broken]]), dials, outcomes)
+    return Task(
+        some(
+            rng,
+            [
+                s
+                for s in product(range(digits), repeat=dials)
+                if s[: dials - broken] != right[: dials - broken]
+            ],
+        ),
+        dials,
+        outcomes,
+    )
 
 
 @task
@@ -490,7 +553,7 @@ def parity(rng):
     def outcomes(s):
         rows = []
         for a in range(n):
-            to = s[:a] + (1 - s[a],) + s[a + 1 :]
+            to = (*s[:a], 1 - s[a], *s[a + 1 :])
             rows.append([(1.0, to, float(np.dot(to, secret) % 2))])
         return rows
 
@@ -508,7 +571,10 @@ def anything(rng):
     def outcomes(s):
         i = s[0]
         return [
-            [(float(p[i, a, j]), End((int(t),)) if int(t) in end else (int(t),), float(r[i, a])) for j, t in enumerate(to[i, a])]
+            [
+                (float(p[i, a, j]), End((int(t),)) if int(t) in end else (int(t),), float(r[i, a]))
+                for j, t in enumerate(to[i, a])
+            ]
             for a in range(actions)
         ]
 
@@ -521,7 +587,9 @@ def lifted(rng, deterministic):
     to = rng.integers(n, size=(n, actions, k))
     p = rng.dirichlet(np.full(k, 2.0), (n, actions))
     r = rng.choice([0.0, 0.0, 0.0, 1.0, -1.0], size=(n, actions))
-    which = rng.dirichlet(np.full(copies, 0.3), (n, copies, actions, k)) if not deterministic else None
+    which = (
+        rng.dirichlet(np.full(copies, 0.3), (n, copies, actions, k)) if not deterministic else None
+    )
     jump = rng.integers(copies, size=(n, copies, actions))
     names = rng.permutation(n * copies)
 
@@ -539,7 +607,11 @@ def lifted(rng, deterministic):
             else:
                 rows.append(
                     [
-                        (float(p[i, a, j] * which[i, c, a, j, d]), name(to[i, a, j], d), float(r[i, a]))
+                        (
+                            float(p[i, a, j] * which[i, c, a, j, d]),
+                            name(to[i, a, j], d),
+                            float(r[i, a]),
+                        )
                         for j in range(k)
                         for d in range(copies)
                     ]
@@ -570,7 +642,9 @@ def mirror(rng):
         rows = []
         for dx, dy in ((1, 1), (-1, -1), (0, 0)):
             to = (min(n - 1, max(0, x + dx)), min(n - 1, max(0, y + dy)))
-            rows.append([(1 - slip, to, reward if to[0] == to[1] == n - 1 else 0.0), (slip, s, 0.0)])
+            rows.append(
+                [(1 - slip, to, reward if to[0] == to[1] == n - 1 else 0.0), (slip, s, 0.0)]
+            )
         rows.append([(1.0, (y, x), 0.0)])
         return rows
 
@@ -629,9 +703,7 @@ def contexts(rng):
     kind = rng.integers(kinds, size=n)
 
     def outcomes(s):
-        return [
-            [(float(q), End((n,)), 1.0), (1 - float(q), End((n,)), 0.0)] for q in p[kind[s[0]]]
-        ]
+        return [[(float(q), End((n,)), 1.0), (1 - float(q), End((n,)), 0.0)] for q in p[kind[s[0]]]]
 
     return Task([(i,) for i in range(n)], actions, outcomes)
 
@@ -647,7 +719,7 @@ def hanoi(rng):
         for a, b in options:
             top = [min((d for d in range(disks) if s[d] == peg), default=disks) for peg in (a, b)]
             if top[0] < top[1]:
-                to = s[: top[0]] + (b,) + s[top[0] + 1 :]
+                to = (*s[: top[0]], b, *s[top[0] + 1 :])
                 done = all(x == 2 for x in to)
                 rows.append([(1.0, End(to) if done and ends else to, reward if done else step)])
             else:
@@ -675,7 +747,11 @@ def lights(rng):
         return rows
 
     first = (1,) * n
-    return Task([first] if rng.random() < 0.5 else [s for s in product((0, 1), repeat=n) if any(s)], n, outcomes)
+    return Task(
+        [first] if rng.random() < 0.5 else [s for s in product((0, 1), repeat=n) if any(s)],
+        n,
+        outcomes,
+    )
 
 
 @task
@@ -701,7 +777,11 @@ def vending(rng):
     def outcomes(s):
         coins, stock = s
         pay = lambda c: (1.0, (min(price + 2, coins + c), stock), -float(c))  # noqa: E731
-        buy = (1.0, (coins - price, stock - 1 if stock > 1 else 3), 10.0) if coins >= price else (1.0, s, -0.5)
+        buy = (
+            (1.0, (coins - price, stock - 1 if stock > 1 else 3), 10.0)
+            if coins >= price
+            else (1.0, s, -0.5)
+        )
         return [[pay(1)], [pay(2)], [buy], [(1.0, (0, stock), float(coins))]]
 
     return Task([(0, 3)], 4, outcomes)
@@ -763,7 +843,9 @@ def pursuit(rng):
             row = []
             for k in MOVES:
                 to = moved(mouse, k, n, n)
-                row.append((0.25, End((*c, *to)) if to == c else (*c, *to), 1.0 if to == c else -0.05))
+                row.append(
+                    (0.25, End((*c, *to)) if to == c else (*c, *to), 1.0 if to == c else -0.05)
+                )
             rows.append(row)
         return rows
 
@@ -794,7 +876,9 @@ def epidemic(rng):
             p = min(0.6, f * infect * sick * (n - sick - well > 0) / 2)
             q = heal * (sick > 0) * (1 - p)
             row = [(1 - p - q, s), (p, (sick + 1, well)), (q, (sick - 1, well + 1))]
-            rows.append([(x, End(to) if to[0] == 0 else to, -float(sick) - 0.5 * a) for x, to in row])
+            rows.append(
+                [(x, End(to) if to[0] == 0 else to, -float(sick) - 0.5 * a) for x, to in row]
+            )
         return rows
 
     return Task([(1, 0), (2, 0)], 2, outcomes)
@@ -826,7 +910,9 @@ def many_buttons(rng):
         rows = []
         for d in does:
             if d == 0:
-                rows.append([(1.0, End((n, flag)), reward) if i == n - 1 else (1.0, (i + 1, flag), 0.0)])
+                rows.append(
+                    [(1.0, End((n, flag)), reward) if i == n - 1 else (1.0, (i + 1, flag), 0.0)]
+                )
             elif d == 1:
                 rows.append([(1.0, (max(0, i - 1), 1 - flag), 0.0)])
             else:
@@ -862,7 +948,9 @@ def catch(rng):
         for d in (-1, 0, 1):
             p = min(w - 1, max(0, paddle + d))
             to = (y + 1, x, p)
-            rows.append([(1.0, End(to), 1.0 if x == p else -1.0) if y + 1 == h - 1 else (1.0, to, 0.0)])
+            rows.append(
+                [(1.0, End(to), 1.0 if x == p else -1.0) if y + 1 == h - 1 else (1.0, to, 0.0)]
+            )
         return rows
 
     return Task([(0, x, w // 2) for x in range(w)], 3, outcomes)
@@ -876,7 +964,9 @@ def cue(rng):
     def outcomes(s):
         i, sign = s
         if i == n:
-            return [[(1.0, End((n + 1, sign)), 1.0 if sign % 2 == a else -1.0)] for a in (0, 1)] + [[(1.0, s, -0.1)]]
+            return [[(1.0, End((n + 1, sign)), 1.0 if sign % 2 == a else -1.0)] for a in (0, 1)] + [
+                [(1.0, s, -0.1)]
+            ]
         return [[(1.0, s, 0.0)], [(1.0, s, 0.0)], [(1.0, (i + 1, sign), 0.0)]]
 
     return Task([(0, sign) for sign in range(signs)], 3, outcomes)
@@ -899,7 +989,15 @@ def pushing(rng):
                     rows.append([(1.0, s, -0.1)])
                 else:
                     done = pushed == mark
-                    rows.append([(1.0, End((*to, *pushed)) if done else (*to, *pushed), 10.0 if done else -0.1)])
+                    rows.append(
+                        [
+                            (
+                                1.0,
+                                End((*to, *pushed)) if done else (*to, *pushed),
+                                10.0 if done else -0.1,
+                            )
+                        ]
+                    )
             else:
                 rows.append([(1.0, (*to, *box), -0.1)])
         return rows
@@ -968,9 +1066,20 @@ def crafting(rng):
     def outcomes(s):
         wood, stone, tool = s
         rows = [[(0.7, (min(most, wood + 1), stone, tool), 0.0), (0.3, s, 0.0)]]
-        rows.append([(0.7 if tool else 0.1, (wood, min(most, stone + 1), tool), 0.0), (0.3 if tool else 0.9, s, 0.0)])
+        rows.append(
+            [
+                (0.7 if tool else 0.1, (wood, min(most, stone + 1), tool), 0.0),
+                (0.3 if tool else 0.9, s, 0.0),
+            ]
+        )
         rows.append([(1.0, (wood - 1, stone, 1), 1.0) if wood and not tool else (1.0, s, 0.0)])
-        rows.append([(1.0, End((wood - 1, stone - 2, tool)), 10.0) if wood and stone >= 2 else (1.0, s, 0.0)])
+        rows.append(
+            [
+                (1.0, End((wood - 1, stone - 2, tool)), 10.0)
+                if wood and stone >= 2
+                else (1.0, s, 0.0)
+            ]
+        )
         return rows
 
     return Task([(0, 0, 0)], 4, outcomes)
@@ -987,7 +1096,7 @@ def pendulum(rng):
         for a in (-1, 0, 1):
             v = min(2 * top, max(0, speed + a + pull))
             to = ((angle + v - top) % n, v)
-            rows.append([(1.0, to, -float(min(to[0], n - to[0])) ** 2 - 0.1 * abs(a))])
+            rows.append([(1.0, to, -(float(min(to[0], n - to[0])) ** 2) - 0.1 * abs(a))])
         return rows
 
     return Task([(i, top) for i in range(n)], 3, outcomes)
@@ -1004,7 +1113,13 @@ def mountain(rng):
             slope = 1 if x < n // 3 else -1 if x > n // 3 else 0
             u = min(2 * top, max(0, v + a + slope * (x % 2)))
             to = x + u - top
-            rows.append([(1.0, End((n, u)), -1.0) if to >= n else (1.0, (max(0, to), u if to > 0 else top), -1.0)])
+            rows.append(
+                [
+                    (1.0, End((n, u)), -1.0)
+                    if to >= n
+                    else (1.0, (max(0, to), u if to > 0 else top), -1.0)
+                ]
+            )
         return rows
 
     return Task([(n // 3, top)], 3, outcomes)
@@ -1054,7 +1169,9 @@ def day_and_night(rng):
         rows = []
         for d in (-1, 0, 1):
             to = min(n - 1, max(0, x + d))
-            rows.append([(1.0, (to, (t + 1) % hours), float(to == n - 1) if day else float(to == 0))])
+            rows.append(
+                [(1.0, (to, (t + 1) % hours), float(to == n - 1) if day else float(to == 0))]
+            )
         return rows
 
     return Task([(x, 0) for x in range(n)], 3, outcomes)
@@ -1087,7 +1204,10 @@ def scales(rng):
 
     def outcomes(s):
         i = s[0]
-        return [[(1.0, ((i + 1) % n,), float(pays[i, 0]))], [(0.5, (i,), float(pays[i, 1])), (0.5, (0,), float(pays[i, 1]))]]
+        return [
+            [(1.0, ((i + 1) % n,), float(pays[i, 0]))],
+            [(0.5, (i,), float(pays[i, 1])), (0.5, (0,), float(pays[i, 1]))],
+        ]
 
     return Task([(i,) for i in range(n)], 2, outcomes)
 
@@ -1096,7 +1216,13 @@ def scales(rng):
 def lotteries(rng):
     """The same to be expected, by different odds."""
     n = int(rng.integers(3, 9))
-    kinds = [[(1.0, 1.0)], [(0.5, 2.0), (0.5, 0.0)], [(0.1, 10.0), (0.9, 0.0)], [(1.0, 0.0)], [(0.5, 1.0), (0.5, -1.0)]]
+    kinds = [
+        [(1.0, 1.0)],
+        [(0.5, 2.0), (0.5, 0.0)],
+        [(0.1, 10.0), (0.9, 0.0)],
+        [(1.0, 0.0)],
+        [(0.5, 1.0), (0.5, -1.0)],
+    ]
     kind = rng.integers(len(kinds), size=n)
 
     def outcomes(s):
@@ -1134,7 +1260,10 @@ def jobs(rng):
 def snakes(rng):
     """A board with snakes and ladders, and two dice to choose from."""
     n = int(rng.integers(10, 40))
-    jump = {int(a): int(b) for a, b in zip(rng.permutation(n - 2)[:4] + 1, rng.permutation(n - 2)[:4] + 1, strict=True)}
+    jump = {
+        int(a): int(b)
+        for a, b in zip(rng.permutation(n - 2)[:4] + 1, rng.permutation(n - 2)[:4] + 1, strict=True)
+    }
     dice = [[1, 2, 3, 4], [1, 1, 6, 6]]
 
     def outcomes(s):
@@ -1144,7 +1273,13 @@ def snakes(rng):
             for f in die:
                 to = s[0] + f
                 to = jump.get(to, to)
-                row.append((1 / len(die), End((n - 1,)) if to >= n - 1 else (to,), 1.0 if to >= n - 1 else 0.0))
+                row.append(
+                    (
+                        1 / len(die),
+                        End((n - 1,)) if to >= n - 1 else (to,),
+                        1.0 if to >= n - 1 else 0.0,
+                    )
+                )
             rows.append(row)
         return rows
 
@@ -1167,7 +1302,9 @@ def irrelevant_factors(rng):
             for bits in product((0, 1), repeat=k):
                 p = float(np.prod([f if b else 1 - f for f, b in zip(flip, bits, strict=True)]))
                 then = tuple(x ^ b for x, b in zip(rest, bits, strict=True))
-                row.append((p, End((to, *then)) if to == n else (to, *then), reward if to == n else 0.0))
+                row.append(
+                    (p, End((to, *then)) if to == n else (to, *then), reward if to == n else 0.0)
+                )
             rows.append(row)
         return rows
 
