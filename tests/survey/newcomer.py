@@ -2,7 +2,7 @@
 
 Written without a look at psifold's source or at the other surveys, so that what they have in common
 is not common by copying. Every data set is a number: it picks the task, its size, who acted, how
-rewards are measured, and what is observed. The truth is exact; of a wrong answer it is said how
+rewards are measured, and what is observed. The truth is exact; of a wrong answer it is told how
 loudly the data spoke.
 
     newcomer.py make FOLDER 0 100            writes FOLDER/NUMBER-TASK-VIEW.npz, .json, .truth.npy

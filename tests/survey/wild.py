@@ -23,7 +23,7 @@ from wild_tasks import DOORS, TASKS
 # --- ways of seeing ------------------------------------------------------------------------------
 # Each takes a generator and a view: which look every row has, what describes each look, step,
 # episode, and the action and reward before (0 at first). A row is of one look, or near enough to
-# it, unless it is said.
+# it, unless it is noted.
 
 
 def drawn(rng, n, d):

@@ -163,7 +163,7 @@ def ladder(arguments):
 
 def show_ladder(rows, sizes):
     """How many instances are exact and certain with so many episodes or fewer, and what those with
-    so many said."""
+    so many answered."""
     of = len({row["instance"] for row in rows})
     print(
         "\n| transitions | run | exact | exact and certain | so far, of all | wrong and certain "
