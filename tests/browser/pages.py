@@ -132,7 +132,7 @@ def pages():
                     "digits-per-dial", "3", "images-per-digit", "4"], check=True,
                    stdout=subprocess.DEVNULL)
     psifold("reproduce", "transfer", "--run", at / "truth", "--digits", "drawn",
-            "--digits-per-dial", 3, "--seeds", 2, "--episodes", 4, "-o", at / "results")
+            "--digits-per-dial", 3, "--seeds", 2, "--episodes", 2, "-o", at / "results")
     made["transfer"] = at / "results" / "transfer" / "quick" / "index.html"
     return made
 
