@@ -21,6 +21,7 @@ import constants
 import numpy as np
 import vectors
 import wild
+from runs import execute
 
 LEAST, MOST = 1.0, 4.0  # CPU seconds
 MOST_TRIED = 40  # of a kind
@@ -88,18 +89,8 @@ def kinds(psifold):
 
 def is_wanted(psifold, path):
     with tempfile.TemporaryDirectory(prefix="psifold-cells-") as scratch:
-        command = [
-            psifold,
-            "cluster",
-            path,
-            "-o",
-            f"{scratch}/run",
-            "--seed",
-            "0",
-            "--threads",
-            "1",
-        ]
-        code, seconds, _, notes = vectors.timed(command, 2 * MOST)
+        command = [psifold, "cluster", path, "-o", f"{scratch}/run", "--seed", "0"]
+        code, _, notes, seconds, _ = execute([*command, "--threads", "1"], 2 * MOST)
     return code == 0 and LEAST <= seconds <= MOST and "seen as cells" in notes, seconds, notes
 
 

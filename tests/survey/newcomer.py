@@ -28,6 +28,7 @@ from runs import (
     TIME_OUT,
     UNSURE_AND_RIGHT,
     UNSURE_AND_WRONG,
+    clustering,
     execute,
     is_sure,
 )
@@ -369,19 +370,8 @@ def ask(folder, name, psifold, limit, more=()):
     row = json.loads((folder / f"{name}.json").read_text())
     with tempfile.TemporaryDirectory(prefix="psifold-newcomer-") as scratch:
         run = Path(scratch) / "run"
-        command = [
-            psifold,
-            "cluster",
-            folder / f"{name}.npz",
-            "-o",
-            run,
-            "--json",
-            "--quiet",
-            "--threads",
-            "1",
-            *more,
-        ]
-        code, out, err, seconds, mebibytes = execute([str(word) for word in command], limit)
+        command = clustering(psifold, folder / f"{name}.npz", run, "--threads", 1, *more)
+        code, out, err, seconds, mebibytes = execute(command, limit)
         row |= {"cpu_seconds": round(seconds, 2), "mebibytes": round(mebibytes)}
         if code is None:
             return row | {"class": TIME_OUT}

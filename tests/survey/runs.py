@@ -21,6 +21,12 @@ ERROR, TIME_OUT = "error", "time-out"
 HEAD = ["task", "true K", "found K", "share wrong", "verdict", "CPU s", "pairs under 5 visits"]
 
 
+def clustering(psifold, data, run, *more):
+    """The words of a clustering whose answer is one JSON object."""
+    words = (psifold, "cluster", data, "-o", run, "--json", "--seed", 0, "--quiet", *more)
+    return [str(word) for word in words]
+
+
 def execute(command, limit):
     """Exit code (None: out of time), output, errors, and the CPU seconds and mebibytes it took. The
     limit is on CPU seconds, which do not depend on what else the machine does; a run that sleeps is
@@ -82,8 +88,8 @@ def cluster(folder, name, psifold, limit):
         data = folder / f"{name}.npz"
     with tempfile.TemporaryDirectory(prefix="psifold-survey-") as scratch:
         run = Path(scratch) / "run"
-        command = [psifold, "cluster", data, "-o", run, "--json", "--seed", "0", "--quiet"]
-        code, out, err, seconds, mebibytes = execute([str(word) for word in command], limit)
+        command = clustering(psifold, data, run)
+        code, out, err, seconds, mebibytes = execute(command, limit)
         row |= {"cpu_seconds": round(seconds, 2), "mebibytes": round(mebibytes), "limit": limit}
         if code is None:
             return row | {"class": TIME_OUT}

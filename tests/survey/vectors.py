@@ -15,19 +15,15 @@ error with a sentence that says it.
 
 import argparse
 import json
-import os
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import latent
 import numpy as np
 from families import FAMILIES
+from runs import clustering, execute
 from scipy.optimize import linear_sum_assignment
 
 MISPLACED = 1e-4  # of all observations: looks may be nine standard deviations apart
@@ -142,45 +138,6 @@ def whole(nats):
     return "–" if nats is None else f"{nats:.0f}"
 
 
-def timed(command, limit):
-    """Exit code (None: out of time), CPU seconds, output and complaint. The limit is one of CPU
-    seconds, so that it means the same on a busy machine; ten times as much by the clock is
-    final."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err)
-        over = threading.Event()
-
-        def watch():
-            until = time.monotonic() + 10 * limit
-            while not over.wait(0.5):
-                if time.monotonic() > until or cpu_seconds(process.pid) > limit:
-                    late.set()
-                    os.kill(process.pid, signal.SIGKILL)
-                    return
-
-        late = threading.Event()
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        over.set()
-        watcher.join()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(file.read().decode(errors="replace"))
-    code = None if late.is_set() else process.returncode
-    return code, usage.ru_utime + usage.ru_stime, *texts
-
-
-def cpu_seconds(pid):
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def misplaced(found, truth):
     """How many observations are elsewhere under the best one-to-one matching; ignored ones are."""
     kept = found >= 0
@@ -216,22 +173,8 @@ def judged(path, psifold, limit):
     row["decided"] = facts.get("decided", True)  # whether data like these could tell what is true
     with tempfile.TemporaryDirectory(prefix="psifold-survey-") as folder:
         run = pathlib.Path(folder) / "run"
-        code, seconds, out, complaint = timed(
-            [
-                psifold,
-                "cluster",
-                path,
-                "-o",
-                run,
-                "--json",
-                "--seed",
-                "0",
-                "--quiet",
-                "--threads",
-                "1",
-            ],
-            limit,
-        )
+        command = clustering(psifold, path, run, "--threads", 1)
+        code, out, complaint, seconds, _ = execute(command, limit)
         row["cpu_seconds"] = round(seconds, 1)
         if code is None:
             return {**row, "class": "time-out"}

@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from runs import execute, is_sure
+from runs import clustering, execute, is_sure
 from truth import misplaced
 
 EXACT = 1e-4  # the share that may be misplaced in an exact partition (docs/algorithm.md)
@@ -42,20 +42,8 @@ def cluster(psifold, path, truth, limit, threads):
     """What psifold says: latent states, verdict, misplaced observations, CPU seconds, mebibytes."""
     with tempfile.TemporaryDirectory(prefix="psifold-yardstick-") as scratch:
         run = Path(scratch) / "run"
-        command = [
-            psifold,
-            "cluster",
-            path,
-            "-o",
-            run,
-            "--json",
-            "--seed",
-            "0",
-            "--quiet",
-            "--threads",
-            threads,
-        ]
-        code, out, err, seconds, mebibytes = execute([str(word) for word in command], limit)
+        command = clustering(psifold, path, run, "--threads", threads)
+        code, out, err, seconds, mebibytes = execute(command, limit)
         if code != 0:
             return {
                 "verdict": "time-out" if code is None else err.strip().splitlines()[-1],
