@@ -33,7 +33,7 @@ static const psi_option OPTIONS[] = {
     {"wide", 0, PSI_OPTION_FLAG, FIELD(wide), NULL, "off", NULL, PSI_OPTION_MORE,
      "one seed after the other on all threads, instead of one thread for each"},
     {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "DIR", NULL, NULL, PSI_OPTION_MAIN,
-     "results, learning curves and TensorBoard events; what is there already goes on"},
+     "results, learning curves and TensorBoard events; what is there already is continued"},
     CLI_MPI(FIELD(mpi)),
 };
 
@@ -157,7 +157,7 @@ psi_status cli_agent(cli_call *cli, int argc, char **argv)
         .summary = "Lets agents learn a built-in task and scores them",
         .text = "The score is total reward / total steps while learning, exploration included.\n"
                 "Steps to the first reward, truncated episodes and a last evaluation without\n"
-                "exploration are told beside it.",
+                "exploration are printed, too.",
         .example = "psifold agent column-world --kind tabular --seeds 3",
         .options = options,
         .n_options = CLI_COUNT(options),

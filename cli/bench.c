@@ -107,11 +107,11 @@ psi_status cli_bench(cli_call *cli, int argc, char **argv)
         .arguments = "WHAT",
         .summary = "Measures psifold on this machine",
         .text =
-            "WHAT is train or predict (networks), dqn (an update), data (reading and batching), "
-            "env (steps of the\n"
-            "tasks), mdp (counts, smoothing, planning), cluster (the cover), agent (updates and\n"
-            "steps of agents), or all of the last five; or quotient (exact quotients).\n"
-            "bench/README.md has the figures that were reached and the peers beside them.",
+            "WHAT is train or predict (networks), dqn (an update of deep Q-learning), quotient\n"
+            "(exact quotients), data (reading and batching), env (steps of the tasks), mdp\n"
+            "(counts, smoothing, planning), cluster (grouping by successor features), agent\n"
+            "(updates and steps of agents), or all: the last five.\n"
+            "bench/README.md has the figures that were reached, beside other programs.",
         .example = "psifold bench train --net resnet18 --shape 3x28x28 --batch 256 --json",
         .options = options,
         .n_options = CLI_COUNT(options)};

@@ -133,11 +133,11 @@ psi_status cli_cluster(cli_call *cli, int argc, char **argv)
         .text =
             "Several files or folders are one data set, in the order in which they are given.\n"
             "Leaves a run folder with the labels of all observations, the latent model, the\n"
-            "network that tells the latent states apart, and a record of how it got there.\n"
-            "A run that was interrupted, by Ctrl-C or worse, goes on with --resume and the same\n"
-            "options, and ends as if nothing had happened. So does one that a --budget has ended,\n"
-            "which has its folder all the same. So has one in which something failed after the\n"
-            "first refinement: it goes without that, is not certain, and says why.",
+            "network that tells the latent states apart, and a record of every refinement.\n"
+            "A run that was stopped (Ctrl-C, a crash, --budget) goes on with --resume and the\n"
+            "same options, and its result is the same as without the stop. When a step after the\n"
+            "first refinement fails, the run keeps what it has, says what failed, and is not\n"
+            "certain.",
         .example = "psifold cluster points -o run",
         .options = options,
         .n_options = CLI_COUNT(options),

@@ -92,8 +92,8 @@ void cli_print_run(cli_call *cli, const psi_run *run)
               "  chosen          gamma %g, epsilon %.3g for rewards, %.3g for successor features "
               "(gap %.3g)",
               run->gamma, run->epsilon_reward, run->epsilon_sf, run->gap);
-    if (run->matching_condition) { // nothing follows where it is not met
-        cli_print(cli, "  theorem         its condition on gamma and epsilon is met");
+    if (run->matching_condition) { // nothing follows where it does not hold
+        cli_print(cli, "  theorem         its condition on gamma and epsilon holds");
     }
     cli_print_certificate(cli, run->certificate);
     cli_print(cli, "  run folder      %s", run->folder);

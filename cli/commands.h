@@ -11,7 +11,7 @@
     X("inspect", "what is in a data set, and what is wrong with it", cli_inspect)                  \
     X("cluster", "the main job: how many states, and which observations are which", cli_cluster)   \
     X("evaluate", "how well a run predicts rewards, and how pure its clusters are", cli_evaluate)  \
-    X("verify", "the certificate of a run, on other data", cli_verify)                             \
+    X("verify", "what a run guarantees, checked on other data", cli_verify)                        \
     X("assign", "latent states for other observations", cli_assign)                                \
     X("export", "the network as ONNX or safetensors, the latent MDP as DRN or UMB", cli_export)    \
     X("plan", "values and the best actions of a run or a model", cli_plan)                         \

@@ -100,10 +100,9 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
         .arguments = "RUN FILE...",
         .summary = "Measures how well a run predicts the reward sequences of a data set",
         .text =
-            "Refinement by refinement, and finally: on the data that the run was made from its\n"
-            "labels are judged, on other data those that its networks give. Beside the final "
-            "error\n"
-            "stands the best that can be had where the world is random.",
+            "Prints the errors after every refinement and at the end. On the data that the run\n"
+            "was made from, its own labels are used; on other data, those that its networks give.\n"
+            "Beside the final error stands the smallest one possible: a task may be random.",
         .example = "psifold evaluate run points",
         .options = options,
         .n_options = CLI_COUNT(options)};
@@ -134,8 +133,7 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
     cli_options options[] = {{CLI_TABLE(OPTIONS), &call, 0}};
     const cli_usage usage = {.name = "assign",
                              .arguments = "RUN FILE...",
-                             .summary =
-                                 "Says which latent state every observation of a data set is",
+                             .summary = "Finds the latent state of every observation of a data set",
                              .example = "psifold assign run other -o labels.npy",
                              .options = options,
                              .n_options = CLI_COUNT(options)};

@@ -99,7 +99,7 @@ static psi_status plan_model(cli_call *cli, const char *path, const plan_call *c
     TRY(cli_model_read(cli, path, &model));
     TRY(psi_model_plan_find(cli->ctx, model, &call->how, &plan));
     if (!plan->converged)
-        base_warn(cli->ctx, "the bounds had not met after %zu sweeps", plan->sweeps);
+        base_warn(cli->ctx, "the bounds were still apart after %zu sweeps", plan->sweeps);
     cli_print(cli, "%s: %zu states, %zu sweeps", path, model->n_states, plan->sweeps);
     TRY(show_initial(cli, model, plan));
     if (output) TRY(save_plan(cli, plan, &output));

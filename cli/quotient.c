@@ -109,10 +109,10 @@ psi_status cli_quotient(cli_call *cli, int argc, char **argv)
             "if their labels and rewards agree and every choice of one has its equal in the "
             "other:\n"
             "the same action, rewards, and probability of entering each block.\n"
-            "With a tolerance the result need not be the coarsest: being close is not transitive,\n"
-            "sharing a cell is. The defect says how far states really are from their block.\n"
-            "With an epsilon, the paper's Algorithm 1 answers the same question by successor\n"
-            "features of one reward; it keeps blocks² numbers, so it is for thousands of blocks.",
+            "With --tolerance, numbers are compared after they were rounded to a grid, and there\n"
+            "may be more states than needed; the defect says how far states really are from\n"
+            "their block. With --epsilon, the paper's Algorithm 1 does it by successor features\n"
+            "of one reward; it keeps blocks² numbers, enough for thousands of blocks.",
         .example = "psifold quotient csma.drn -o small.umb --blocks blocks.npy",
         .options = options,
         .n_options = CLI_COUNT(options)};

@@ -259,7 +259,7 @@ typedef struct psi_run {
 
     // how it got there
     double gamma, epsilon_reward, epsilon_sf, gap; // of the last refinement
-    bool matching_condition; // gamma and epsilon_sf meet the theorem's condition (equation 16)
+    bool matching_condition; // gamma and epsilon_sf satisfy the theorem's condition (equation 16)
     size_t n_steps;
     psi_cluster_step *steps; // (n_steps) the refinements
     bool converged;          // the last two clusterings are equal

@@ -514,8 +514,9 @@ typedef struct psi_model_plan {
 // Interval iteration, in place (Gauss–Seidel): one sequence of values from below, one from above.
 // For probabilities, states that cannot reach the target (or can avoid it, when minimising) are
 // settled beforehand, and where a player could stay for ever, the value from above is that of the
-// best way out (end components): the two sequences meet, and stopping is sound. PSI_EUSAGE for a
-// label or reward that is not there, or gamma outside [0, 1). *out belongs to the caller.
+// best way out (end components): the two sequences converge to one value, and stopping is sound.
+// PSI_EUSAGE for a label or reward that is not there, or gamma outside [0, 1). *out belongs to the
+// caller.
 PSI_API psi_status psi_model_plan_find(psi_ctx *ctx, const psi_model *model,
                                        const psi_model_plan_options *options, psi_model_plan **out);
 PSI_API void psi_model_plan_free(psi_ctx *ctx, psi_model_plan *plan);

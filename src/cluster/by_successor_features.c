@@ -239,7 +239,7 @@ static psi_status describe(clustering_run *run)
     result->matching_condition = psi_matching_condition(result->gamma, result->epsilon_sf);
     if (run->options->epsilon_sf > 0.0 && !result->matching_condition) {
         base_warn(run->ctx,
-                  "gamma %g and epsilon %g do not meet the condition of the paper's theorem "
+                  "gamma %g and epsilon %g do not satisfy the condition of the paper's theorem "
                   "(gamma < 1/2 and epsilon < 2/3 (1 - gamma / (1 - gamma)))",
                   result->gamma, result->epsilon_sf);
     }

@@ -1,5 +1,5 @@
-// How the digits are written by hand: curves through a few points. Where strokes meet they share a
-// point, and the distortion of a rendering is continuous, so that they still meet afterwards.
+// How the digits are written by hand: curves through a few points. Where strokes join they share a
+// point, and the distortion of a rendering is continuous, so that they still join afterwards.
 #include "env/digits.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

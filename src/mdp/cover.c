@@ -1,5 +1,5 @@
 // The epsilon-cover of exact features. A projection on one random direction never enlarges a
-// distance, so states sorted by it meet only the leaders they could possibly join.
+// distance, so states sorted by it come upon only the leaders they could possibly join.
 #include "mdp/cover.h"
 
 #include "base/checked.h"

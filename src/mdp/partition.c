@@ -204,19 +204,19 @@ psi_status psi_partition_is_subclustering(psi_ctx *ctx, const psi_partition *c,
 {
     if (FREED(ctx, c, c_star)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
-    int32_t *home = NULL; // (K*) the block of c in which a block of c* lies
+    int32_t *inside = NULL; // (K*) the block of c in which a block of c* lies
     *holds = false;
     TRY(same_states(ctx, c, c_star));
-    TRY(base_alloc(ctx, c_star->n_blocks, sizeof *home, &home));
-    for (size_t k = 0; k < c_star->n_blocks; k++) home[k] = -1;
+    TRY(base_alloc(ctx, c_star->n_blocks, sizeof *inside, &inside));
+    for (size_t k = 0; k < c_star->n_blocks; k++) inside[k] = -1;
     *holds = true;
     for (size_t s = 0; s < c->n_states && *holds; s++) {
         if (c->label[s] < 0 || c_star->label[s] < 0) continue;
-        int32_t *block = &home[c_star->label[s]];
+        int32_t *block = &inside[c_star->label[s]];
         if (*block < 0) *block = c->label[s];
         *holds = *block == c->label[s];
     }
 done:
-    base_free(ctx, home);
+    base_free(ctx, inside);
     return status;
 }

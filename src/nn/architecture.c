@@ -181,7 +181,7 @@ static void place_in_slabs(nn_architecture *arch)
     }
 }
 
-// In the backward pass the readers of an output are met in reverse order. All but the first add
+// In the backward pass the readers of an output come in reverse order. All but the first add
 // to its gradient (a skip counts as a reader that wrote already); the last one finishes it.
 static void find_readers(nn_architecture *arch)
 {

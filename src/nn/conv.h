@@ -43,7 +43,7 @@ size_t nn_conv_n_dead(const nn_conv *conv);
 void nn_conv_import(const nn_conv *conv, const real *values, real *weights, real *dead);
 void nn_conv_export(const nn_conv *conv, const real *weights, const real *dead, real *values);
 
-// Multiplications of one image that do not meet padding.
+// Multiplications of one image that do not fall on padding.
 double nn_conv_useful(const nn_conv *conv);
 
 typedef enum nn_algorithm { NN_STEM, NN_DIRECT, NN_REDUCED, NN_HALVED } nn_algorithm;

@@ -67,7 +67,7 @@ static real *m_at(const halving *h, size_t point, size_t block)
            point * NN_BLOCK;
 }
 
-// Which of the 5×5 sets of weights a phase meets at a point.
+// Which of the 5×5 sets of weights a phase uses at a point.
 static size_t weights_at(size_t phase, size_t point)
 {
     const size_t down = phase / 2 ? 1 + point / TO : 0, across = phase % 2 ? 1 + point % TO : 0;
@@ -161,7 +161,7 @@ void nn_halved_forward(const nn_plan *plan, const nn_scratch *scratch, nn_maps x
     transform_outputs(&h, y, after);
 }
 
-// dU (+)= V_pᵀ · dM_p for every phase and point; the first point that meets a set of weights begins
+// dU (+)= V_pᵀ · dM_p for every phase and point; the first point that uses a set of weights begins
 // it.
 static void weight_gradient(const halving *h, bool add)
 {

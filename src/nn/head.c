@@ -1,6 +1,6 @@
 // The heads while training. Only the logits of the taken action have a loss and a gradient, so the
 // samples of a batch are sorted by action: the rows of one action are then neighbours, and they
-// meet its own blocks of weights alone.
+// use its own blocks of weights alone.
 #include "nn/pass.h"
 
 #include "base/checked.h"

@@ -3,7 +3,7 @@
 // Maps lie as [C/16][pixel][row][16]: sixteen channels innermost, then the rows of the batch, so
 // that every tap of a convolution is a plain matrix product over rows on 16×16 blocks of weights.
 // The rows of a plane are followed by an unused one: planes whose distance is a power of two would
-// meet in the same sets of the cache.
+// fall into the same sets of the cache.
 #ifndef PSI_NN_REAL_H
 #define PSI_NN_REAL_H
 

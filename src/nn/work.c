@@ -57,7 +57,7 @@ static void lay_out_layer(const psi_work *work, layout *memory, const nn_layer *
 }
 
 // Gradients live shortly: from the first reader that writes one to the layer that consumes it.
-// Those that never meet share memory, which then stays in cache.
+// Those that are never needed at once share memory, which then stays in cache.
 typedef struct gradient_pool {
     size_t n;
     struct {

@@ -249,8 +249,8 @@ void report_page_asked(report_page *page)
                     "gamma %g, epsilon %.3g for rewards, %.3g for successor features (gap %.3g)",
                     run->gamma, run->epsilon_reward, run->epsilon_sf, run->gap);
         report_put(html, run->matching_condition
-                             ? "; the theorem's condition is met</dd>"
-                             : "; the theorem's condition on them is not met</dd>");
+                             ? "; the theorem's condition holds</dd>"
+                             : "; the theorem's condition on them does not hold</dd>");
         put_fact(html, "seed");
         report_putf(html, "%llu</dd>", (unsigned long long)run->options.seed);
         put_fact(html, "took");

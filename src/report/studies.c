@@ -64,7 +64,7 @@ static psi_status put_figures(report_text *html, const char *folder, const json_
         const bool wide = json_is_true(json_object_get(figure, "wide"));
         report_putf(html,
                     "<figure%s><picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"",
-                    wide ? " class=\"across\"" : "");
+                    wide ? " class=\"across\" tabindex=\"0\"" : "");
         TRY(report_put_svg(html, folder, name, "-dark"));
         report_put(html, "\"><img alt=\"");
         put_member(html, figure, "alt");

@@ -55,6 +55,12 @@ void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
                      c->n_doubts > 0 ? "; see what to collect"
                      : c->converged  ? ""
                                      : ", and refinements went in circles");
+        } else if (c->n_doubts == 0 && c->converged && c->has_trunk) {
+            // in_vectors.c: the answer of the vectors stands, but what they were certain of, the
+            // features were not
+            snprintf(text, size,
+                     "undetermined: compared as they are, observations leave nothing open, but "
+                     "features that were learnt of them do");
         } else {
             snprintf(text, size, "undetermined: %s",
                      c->n_doubts > 0 ? "every observation has its latent state, but the data leave "

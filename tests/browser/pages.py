@@ -132,33 +132,38 @@ def pages():
                     "digits-per-dial", "3", "images-per-digit", "4"], check=True,
                    stdout=subprocess.DEVNULL)
     psifold("reproduce", "transfer", "--run", at / "truth", "--digits", "drawn",
-            "--digits-per-dial", 3, "--seeds", 2, "--episodes", 4, "-o", at / "results")
+            "--digits-per-dial", 3, "--seeds", 2, "--episodes", 2, "-o", at / "results")
     made["transfer"] = at / "results" / "transfer" / "quick" / "index.html"
     return made
 
 
-def chromium(profile):
-    """Headless; keeps what the page says on the console, and what it asks the network for."""
+def chromium(profile, logs):
+    """Headless; keeps what the page says on the console and, if asked to, what it asks the network
+    for (which takes time: pictures in the page are such requests, too)."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for argument in ("--headless=new", "--disable-gpu", "--hide-scrollbars",
-                     "--disable-dev-shm-usage", f"--window-size={DESKTOP[0]},{DESKTOP[1]}",
+                     "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
+                     "--disable-background-networking", "--disable-component-update",
+                     "--disable-sync", f"--window-size={DESKTOP[0]},{DESKTOP[1]}",
                      f"--user-data-dir={profile}"):
         options.add_argument(argument)
     if os.getuid() == 0:
         options.add_argument("--no-sandbox")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
     return webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
 
 
 class Browser(unittest.TestCase):
     """A page at a time in headless Chromium."""
 
+    logs = ("browser",)
+
     @classmethod
     def setUpClass(cls):
         cls.pages = pages()
         cls.folder = cls.pages["columns"].parent
-        cls.driver = chromium(cls.folder / f"profile-{cls.__name__}")
+        cls.driver = chromium(cls.folder / f"profile-{cls.__name__}", cls.logs)
         cls.addClassCleanup(cls.driver.quit)
 
     def resize(self, width, height):
@@ -172,8 +177,8 @@ class Browser(unittest.TestCase):
     def open(self, name, size=DESKTOP, scheme="light"):
         self.resize(*size)
         self.paint(scheme)
-        self.driver.get_log("browser")
-        self.driver.get_log("performance")
+        for log in self.logs:
+            self.driver.get_log(log)
         self.driver.get(self.pages[name].as_uri())
 
     def find(self, selector):

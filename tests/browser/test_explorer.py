@@ -2,8 +2,6 @@
 
 import html
 import json
-import os
-import pathlib
 import time
 import unittest
 
@@ -12,10 +10,6 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
-
-AXE = pathlib.Path(os.environ["AXE"])
-EXPLORED = ("columns", "points", "lock", "interrupted", "doubtful", "vectors", "compared", "exact",
-            "hostile")
 
 # the graph as its library has it
 CY = "document.getElementById(arguments[0])._cyreg.cy"
@@ -334,24 +328,6 @@ class Explorer(Browser):
         self.assertIn(f"Latent state {partner} of", self.find("#compare-told").text)
 
     # ---- for everybody --------------------------------------------------------------------------
-
-    def test_axe_finds_nothing(self):
-        source = AXE.read_text()
-        for name in (*EXPLORED, "many", "study"):
-            for size, scheme in ((DESKTOP, "light"), (PHONE, "dark")):
-                with self.subTest(name, scheme=scheme):
-                    self.open(name, size, scheme)
-                    if name not in ("many", "study"):
-                        self.find("#go").send_keys("1")
-                    self.driver.execute_script(  # one row of the table looks like another
-                        "document.querySelectorAll('#states > tbody > tr:nth-child(n+9)')"
-                        ".forEach(row => row.remove())")
-                    self.driver.execute_script(source)
-                    self.driver.set_script_timeout(120)
-                    found = self.driver.execute_async_script(
-                        "const done = arguments[0]; axe.run(document).then(r => done(r.violations."
-                        "map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))])))")
-                    self.assertEqual(found, [])
 
     def test_without_a_script_nothing_important_is_missing(self):
         self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})

@@ -1,16 +1,19 @@
-"""A survey of tasks that tempt a program to be wrong and certain (adversaries.py, hidden.py), as tables and as vectors.
+"""A survey of tasks that tempt a program to be wrong and certain (adversaries.py, hidden.py), as
+tables and as vectors.
 
     adversarial.py make FOLDER FROM TO [--only FAMILY]
-    adversarial.py run FOLDER --psifold PATH [--json OUT] [--limit SECONDS] [--only FAMILY] [--jobs N]
+    adversarial.py run FOLDER --psifold PATH [--json OUT] [--limit SECONDS] [--only FAMILY] [--jobs
+    N]
 
-As in vectors.py, with these differences. No draw is thrown away because its data tell too little. The truth
-is that of the whole task: where states differ that no data could tell apart, because an action was never
-taken, the partition to be found is the one that the data show, and being certain of it is wrong. Where what
-is observed does not tell the latent state, being certain is wrong whatever was found.
+As in vectors.py, with these differences. No draw is thrown away because its data tell too little.
+The truth is that of the whole task: where states differ that no data could tell apart, because an
+action was never taken, the partition to be found is the one that the data show, and being certain
+of it is wrong. Where what is observed does not tell the latent state, being certain is wrong
+whatever was found.
 
-Every fourth instance of a family is shown as vectors in one to eight dimensions. Instances 0 to 1081, 30000 to
-30819 and 40000 to 40122 were looked at in development; others are to be looked at when nothing is changed any
-more.
+Every fourth instance of a family is shown as vectors in one to eight dimensions. Instances 0 to
+1081, 30000 to 30819 and 40000 to 40122 were looked at in development; others are to be looked at
+when nothing is changed any more.
 """
 
 import argparse
@@ -27,18 +30,52 @@ from traps import walk
 from vectors import add_runner, run
 
 # Instance n is of family n modulo their number.
-FAMILIES = {one.__name__: one for one in (
-    adversaries.far, adversaries.close, adversaries.odd_guise, adversaries.guises,
-    adversaries.certain_guises, adversaries.seldom, adversaries.never, adversaries.short,
-    adversaries.trapped, adversaries.ending, adversaries.many, adversaries.mazes,
-    adversaries.copies, adversaries.leak, adversaries.levers, adversaries.shifting,
-    adversaries.heavy, adversaries.uneven, adversaries.rounded, adversaries.nearly,
-    adversaries.gambles, adversaries.arrival,
-    hidden.aliased, hidden.counter, hidden.rooms_and_counter, hidden.mixture, hidden.weather,
-    hidden.cue, hidden.toggle, hidden.sticky, hidden.second, hidden.delayed, hidden.missing,
-    hidden.confused, hidden.late, hidden.lasting_noise, hidden.drift, hidden.parity, hidden.clock,
-    hidden.nothing, hidden.beside,
-)}
+FAMILIES = {
+    one.__name__: one
+    for one in (
+        adversaries.far,
+        adversaries.close,
+        adversaries.odd_guise,
+        adversaries.guises,
+        adversaries.certain_guises,
+        adversaries.seldom,
+        adversaries.never,
+        adversaries.short,
+        adversaries.trapped,
+        adversaries.ending,
+        adversaries.many,
+        adversaries.mazes,
+        adversaries.copies,
+        adversaries.leak,
+        adversaries.levers,
+        adversaries.shifting,
+        adversaries.heavy,
+        adversaries.uneven,
+        adversaries.rounded,
+        adversaries.nearly,
+        adversaries.gambles,
+        adversaries.arrival,
+        hidden.aliased,
+        hidden.counter,
+        hidden.rooms_and_counter,
+        hidden.mixture,
+        hidden.weather,
+        hidden.cue,
+        hidden.toggle,
+        hidden.sticky,
+        hidden.second,
+        hidden.delayed,
+        hidden.missing,
+        hidden.confused,
+        hidden.late,
+        hidden.lasting_noise,
+        hidden.drift,
+        hidden.parity,
+        hidden.clock,
+        hidden.nothing,
+        hidden.beside,
+    )
+}
 
 
 def same_partition(one, other):
@@ -83,12 +120,15 @@ def truth_of(trap, walks):
 
 
 def hidden_nats(trap, walks):
-    """Nats by which the whole task explains what is seen better than the best law of the next observation
-    and reward, given observation and action: what knowing the task could tell a program at most."""
+    """Nats by which the whole task explains what is seen better than the best law of the next
+    observation and reward, given observation and action: what knowing the task could tell a program
+    at most."""
     task, observed = trap.task, trap.seen
     first = np.concatenate([[0], np.cumsum(walks.lengths + 1)[:-1]])
     start = np.cumsum(walks.lengths) - walks.lengths
-    belief = np.tile(task.start, (len(first), 1)) * (observed[None] == observed[walks.states[first]][:, None])
+    belief = np.tile(task.start, (len(first), 1)) * (
+        observed[None] == observed[walks.states[first]][:, None]
+    )
     belief /= belief.sum(1, keepdims=True)
     total = 0.0
     for t in range(int(walks.lengths.max())):
@@ -106,7 +146,9 @@ def hidden_nats(trap, walks):
                 belief[on[chosen]] = ahead / ahead.sum(1, keepdims=True)
     at = walks.steps()
     pair = observed[walks.states[at]] * task.policy.shape[1] + walks.actions
-    then = np.stack([pair, observed[walks.states[at + 1]], np.unique(walks.rewards, return_inverse=True)[1]])
+    then = np.stack(
+        [pair, observed[walks.states[at + 1]], np.unique(walks.rewards, return_inverse=True)[1]]
+    )
     joint, n = np.unique(then, axis=1, return_counts=True)
     visits = np.bincount(pair)
     return float(total - (n * np.log(n / visits[joint[0]])).sum())
@@ -136,19 +178,33 @@ def drawn(number):
     observations = shown_as(trap, rng, observed, dimensions)
     n_actions = trap.task.policy.shape[1]
     facts = {
-        "number": number, "family": name, "dimensions": dimensions or 0, "markov": markov,
-        "decided": decided, "latent_states": int(truth.max()) + 1,
-        "observations": len(np.unique(observed)), "actions": n_actions,
-        "transitions": len(walks.actions), "episodes": len(walks.lengths),
-        "weakest_pair_nats": None, "parameters": trap.parameters,
+        "number": number,
+        "family": name,
+        "dimensions": dimensions or 0,
+        "markov": markov,
+        "decided": decided,
+        "latent_states": int(truth.max()) + 1,
+        "observations": len(np.unique(observed)),
+        "actions": n_actions,
+        "transitions": len(walks.actions),
+        "episodes": len(walks.lengths),
+        "weakest_pair_nats": None,
+        "parameters": trap.parameters,
     }
     if truth.max() < 100 and markov:
         facts["weakest_pair_nats"] = latent.weakest_pair(truth, walks, n_actions)
     if not markov and trap.seen is not None and not trap.pay and not trap.blur:
         facts["hidden_nats"] = hidden_nats(trap, walks)
-    data = dict(observations=observations, actions=walks.actions.astype(np.int32), rewards=rewards,
-                episode_lengths=walks.lengths, terminated=walks.terminated, truncated=~walks.terminated,
-                n_actions=np.int64(n_actions), latent_states=truth)
+    data = dict(
+        observations=observations,
+        actions=walks.actions.astype(np.int32),
+        rewards=rewards,
+        episode_lengths=walks.lengths,
+        terminated=walks.terminated,
+        truncated=~walks.terminated,
+        n_actions=np.int64(n_actions),
+        latent_states=truth,
+    )
     return name, facts, data
 
 

@@ -1,6 +1,6 @@
-"""Tasks that tempt a program to be wrong and certain: those of which something differs little, rarely,
-late or never, and those that tempt by who acts or by what is paid. Each family takes a random generator and
-a number that counts its instances, and returns a Trap.
+"""Tasks that tempt a program to be wrong and certain: those of which something differs little,
+rarely, late or never, and those that tempt by who acts or by what is paid. Each family takes a
+random generator and a number that counts its instances, and returns a Trap.
 """
 
 import latent
@@ -40,7 +40,8 @@ def far(rng, variant):
 
 
 def close(rng, variant):
-    """Two states that differ by 2 to 5 % in the odds of the same two successors, and in nothing else."""
+    """Two states that differ by 2 to 5 % in the odds of the same two successors, and in nothing
+    else."""
     k = int(rng.integers(4, 7))
     task = garden(rng, k, 2, terminal=False)
     apart = float(rng.uniform(0.02, 0.05))
@@ -76,14 +77,16 @@ def guises(rng, _):
 
 def certain_guises(rng, _):
     """The same where nothing is left to chance but the guise."""
-    task, of = in_guises(rng, small(rng, successors=(1, 1), terminal=False), int(rng.integers(2, 7)))
+    task, of = in_guises(
+        rng, small(rng, successors=(1, 1), terminal=False), int(rng.integers(2, 7))
+    )
     return Trap(task, parameters={"guises": len(of)}, size=some_size(rng))
 
 
 def seldom(rng, variant):
     """Guises that differ under an action only that is taken in 0.1 to 1 % of the steps."""
     successors = (1, 1) if variant % 2 else (1, 3)
-    task, of = in_guises(rng, small(rng, 3, 6, successors=successors), int(rng.integers(2, 4)))
+    task, _of = in_guises(rng, small(rng, 3, 6, successors=successors), int(rng.integers(2, 4)))
     share = float(10 ** rng.uniform(-3, -2))
     a = task.policy.shape[1] - 1
     task.policy[:, :-1] *= (1 - share) / task.policy[:, :-1].sum(1, keepdims=True)
@@ -97,7 +100,8 @@ def seldom(rng, variant):
 
 
 def never(rng, variant):
-    """Guises that differ under an action only that is never taken, there or anywhere; or in nothing."""
+    """Guises that differ under an action only that is never taken, there or anywhere; or in
+    nothing."""
     task, of = in_guises(rng, small(rng, 3, 6, successors=(1, 1)), int(rng.integers(2, 4)))
     s, a = int(rng.choice(np.flatnonzero(~task.ends))), task.policy.shape[1] - 1
     where = pick(rng, "there", "everywhere", "in its state")
@@ -112,8 +116,12 @@ def never(rng, variant):
 def short(rng, _):
     """Episodes of one to five steps."""
     task, of = in_guises(rng, uniform_start(small(rng, 3, 6)), int(rng.integers(1, 3)))
-    return Trap(task, parameters={"guises": len(of)}, size=pick(rng, 1000, 5000, 20000),
-                length=int(rng.integers(1, 6)))
+    return Trap(
+        task,
+        parameters={"guises": len(of)},
+        size=pick(rng, 1000, 5000, 20000),
+        length=int(rng.integers(1, 6)),
+    )
 
 
 def trapped(rng, variant):
@@ -127,14 +135,16 @@ def trapped(rng, variant):
         task.reward[s] = pick(rng, 0.0, 0.0, 1.0)
     task.start[:n] = 0
     task.start = task.start / task.start.sum() if task.start.sum() else np.eye(k)[-1]
-    return Trap(task, parameters={"absorbing": n}, size=some_size(rng), length=pick(rng, 10, 50, 200))
+    return Trap(
+        task, parameters={"absorbing": n}, size=some_size(rng), length=pick(rng, 10, 50, 200)
+    )
 
 
 def ending(rng, variant):
     """Every reward is the same; guises differ by how likely it ends, or do not."""
     task = small(rng, 3, 5, terminal=True)
     task.reward[:] = pick(rng, 0.0, 1.0)
-    task, of = in_guises(rng, task, 2)
+    task, _of = in_guises(rng, task, 2)
     end = int(np.flatnonzero(task.ends)[0])
     apart = 0.0
     if variant % 2:
@@ -153,18 +163,26 @@ def many(rng, variant):
             n = 1 if variant % 2 else int(rng.integers(1, 3))
             to = rng.choice(k, n, replace=False)
             task.move[s, a, to] = rng.dirichlet(np.full(n, 3.0))
-    task.reward[:] = np.where(rng.random((k, actions, 1)) < 0.1, rng.choice([1.0, 2.0], (k, actions, 1)), 0)
+    task.reward[:] = np.where(
+        rng.random((k, actions, 1)) < 0.1, rng.choice([1.0, 2.0], (k, actions, 1)), 0
+    )
     if variant % 3 == 0:
         task, _ = in_guises(rng, task, np.where(rng.random(k) < 0.2, 2, 1))
     k = len(task.ends)
-    return Trap(task, parameters={"observations": k}, size=int(k * actions * rng.choice([2, 5, 20])),
-                length=pick(rng, 20, 200))
+    return Trap(
+        task,
+        parameters={"observations": k},
+        size=int(k * actions * rng.choice([2, 5, 20])),
+        length=pick(rng, 20, 200),
+    )
 
 
 def mazes(rng, variant):
     """The same maze twice; or the second is another in one cell."""
     wet = pick(rng, 0.0, 0.0, 0.1)
-    task, corner = room(rng, *(int(x) for x in rng.integers(3, 6, 2)), wet, bool(rng.random() < 0.5))
+    task, corner = room(
+        rng, *(int(x) for x in rng.integers(3, 6, 2)), wet, bool(rng.random() < 0.5)
+    )
     k = len(corner)
     twice = table(2 * k, 4)
     for i in range(2):
@@ -184,7 +202,15 @@ def mazes(rng, variant):
 
 def copies(rng, variant):
     """The same task two or three times; nothing leads from one to the other."""
-    task = small(rng, 3, 7, terminal=False, values=(0.3, 0.5, 0.7), share=0.6, successors=(1, 1 + variant % 3))
+    task = small(
+        rng,
+        3,
+        7,
+        terminal=False,
+        values=(0.3, 0.5, 0.7),
+        share=0.6,
+        successors=(1, 1 + variant % 3),
+    )
     k, n = len(task.ends), int(rng.integers(2, 4))
     several = table(n * k, task.policy.shape[1])
     for i in range(n):
@@ -200,7 +226,7 @@ def leak(rng, variant):
     task = small(rng, 4, 8, successors=(1, 1), terminal=False)
     slip = float(10 ** rng.uniform(-3.5, -2))
     task.move = (1 - slip) * task.move + slip / len(task.ends)
-    task, of = in_guises(rng, task, int(rng.integers(1, 4)))
+    task, _of = in_guises(rng, task, int(rng.integers(1, 4)))
     return Trap(task, parameters={"slip": slip}, size=some_size(rng))
 
 
@@ -210,9 +236,14 @@ def levers(rng, variant):
     task = garden(rng, k, 3, terminal=False)
     kind = rng.integers(0, 3, actions)
     kind[:3] = np.arange(3)
-    wide = latent.Task(task.move[:, kind], task.reward[:, kind], task.start,
-                       rng.dirichlet(np.full(actions, 1.0), k), task.ends)
-    wide, of = in_guises(rng, wide, pick(rng, 1, 2))
+    wide = latent.Task(
+        task.move[:, kind],
+        task.reward[:, kind],
+        task.start,
+        rng.dirichlet(np.full(actions, 1.0), k),
+        task.ends,
+    )
+    wide, _of = in_guises(rng, wide, pick(rng, 1, 2))
     if variant % 2:
         unused = rng.random(actions) < 0.3
         unused[:3] = False
@@ -227,15 +258,20 @@ def levers(rng, variant):
 
 
 def shifting(rng, variant):
-    """Who acts changes with time, with the episode, with the last action or reward: the task does not."""
+    """Who acts changes with time, with the episode, with the last action or reward: the task does
+    not."""
     task, _ = in_guises(rng, small(rng), int(rng.integers(1, 3)))
     k, actions = task.policy.shape
     one, other = (rng.dirichlet(np.full(actions, 1.0), k) + 0.03 for _ in range(2))
     how = ("time", "episode", "repeats", "reward")[variant % 4]
 
     def choose(t, episode, state, before, paid):
-        w = {"time": np.full(len(state), min(t / 30, 1.0)), "episode": episode, "repeats": 0.5 + 0 * paid,
-             "reward": (paid > 0).astype(float)}[how][:, None]
+        w = {
+            "time": np.full(len(state), min(t / 30, 1.0)),
+            "episode": episode,
+            "repeats": 0.5 + 0 * paid,
+            "reward": (paid > 0).astype(float),
+        }[how][:, None]
         odds = (1 - w) * one[state] + w * other[state]
         if how == "repeats" and t > 0:
             odds = 0.1 * odds + np.eye(actions)[before]
@@ -250,7 +286,9 @@ def shifting(rng, variant):
 def heavy(rng, variant):
     """Rewards with heavy tails around means that differ between states, not between guises."""
     step = float(rng.uniform(0.5, 2))
-    task, of = in_guises(rng, small(rng, 3, 6, values=step * np.array([-1.0, 1.0, 2.0])), int(rng.integers(1, 3)))
+    task, _of = in_guises(
+        rng, small(rng, 3, 6, values=step * np.array([-1.0, 1.0, 2.0])), int(rng.integers(1, 3))
+    )
     freedom = (1.5, 2.2, 3.0, 1.0)[variant % 4]
     skewed = bool(rng.random() < 0.5) and freedom > 2
 
@@ -260,24 +298,35 @@ def heavy(rng, variant):
             return np.exp(rng.standard_normal(n)) - np.exp(0.5)
         return rng.standard_t(freedom, n)
 
-    return Trap(task, parameters={"degrees_of_freedom": freedom, "lognormal": skewed, "means_apart": step},
-                size=some_size(rng), pay=paid_with(noise))
+    return Trap(
+        task,
+        parameters={"degrees_of_freedom": freedom, "lognormal": skewed, "means_apart": step},
+        size=some_size(rng),
+        pay=paid_with(noise),
+    )
 
 
 def uneven(rng, variant):
     """Noise of a standard deviation of its own for every guise and action, with the same mean."""
-    task, of = in_guises(rng, small(rng, 3, 6, values=(-1.0, 1.0, 2.0)), int(rng.integers(1, 4)))
+    task, _of = in_guises(rng, small(rng, 3, 6, values=(-1.0, 1.0, 2.0)), int(rng.integers(1, 4)))
     sd = np.exp(rng.uniform(np.log(0.01), np.log(1.5), task.policy.shape))
 
     def noise(rng, walks):
-        return sd[walks.states[walks.steps()], walks.actions] * rng.standard_normal(len(walks.rewards))
+        return sd[walks.states[walks.steps()], walks.actions] * rng.standard_normal(
+            len(walks.rewards)
+        )
 
-    return Trap(task, parameters={"sd": [float(sd.min()), float(sd.max())]}, size=some_size(rng), pay=paid_with(noise))
+    return Trap(
+        task,
+        parameters={"sd": [float(sd.min()), float(sd.max())]},
+        size=some_size(rng),
+        pay=paid_with(noise),
+    )
 
 
 def rounded(rng, variant):
     """Noise, then rounded up or down so that the mean stays; the sd may differ between guises."""
-    task, of = in_guises(rng, small(rng, 3, 6, values=(-1.0, 1.0, 2.0)), int(rng.integers(1, 3)))
+    task, _of = in_guises(rng, small(rng, 3, 6, values=(-1.0, 1.0, 2.0)), int(rng.integers(1, 3)))
     grid = pick(rng, 1.0, 0.5, 0.1)
     sd = np.full(task.policy.shape, float(rng.uniform(0.1, 1)))
     if variant % 2:
@@ -288,24 +337,33 @@ def rounded(rng, variant):
         x = (walks.rewards + at * rng.standard_normal(len(at))) / grid
         return grid * (np.floor(x) + (rng.random(len(x)) < x - np.floor(x)))
 
-    return Trap(task, parameters={"grid": grid, "sd": [float(sd.min()), float(sd.max())]}, size=some_size(rng), pay=pay)
+    return Trap(
+        task,
+        parameters={"grid": grid, "sd": [float(sd.min()), float(sd.max())]},
+        size=some_size(rng),
+        pay=pay,
+    )
 
 
 def nearly(rng, variant):
     """Rewards of nearly the same size, in whatever unit, with or without noise that is smaller."""
-    task, of = in_guises(rng, small(rng, 3, 6, values=(1.0, 2.0, 3.0), share=0.6), int(rng.integers(1, 3)))
+    task, _of = in_guises(
+        rng, small(rng, 3, 6, values=(1.0, 2.0, 3.0), share=0.6), int(rng.integers(1, 3))
+    )
     apart, unit = pick(rng, 1e-3, 1e-5, 1.0), float(10 ** rng.uniform(-9, 9))
     sd = pick(rng, 0.0, 0.0, 0.3) * apart
 
     def pay(rng, walks):
         return unit * (1 + apart * walks.rewards + sd * rng.standard_normal(len(walks.rewards)))
 
-    return Trap(task, parameters={"apart": apart, "unit": unit, "sd": sd}, size=some_size(rng), pay=pay)
+    return Trap(
+        task, parameters={"apart": apart, "unit": unit, "sd": sd}, size=some_size(rng), pay=pay
+    )
 
 
 def gambles(rng, variant):
     """Some guises pay 0 or 2 by the toss of a coin where others pay 1: the same, on average."""
-    task, of = in_guises(rng, small(rng, 3, 6, values=(1.0,), share=0.5), 2)
+    task, _of = in_guises(rng, small(rng, 3, 6, values=(1.0,), share=0.5), 2)
     gamble = (rng.random(task.policy.shape) < 0.5) & ~task.ends[:, None]
 
     def pay(rng, walks):
@@ -320,7 +378,7 @@ def arrival(rng, variant):
     task = small(rng, 3, 6, successors=(2, 3))
     task.reward = np.where(task.move > 0, rng.choice([0.0, 0.0, 1.0, 2.0], task.reward.shape), 0)
     finish(task)
-    task, of = in_guises(rng, task, 2)
+    task, _of = in_guises(rng, task, 2)
     if variant % 2:
         s = int(rng.choice(np.flatnonzero(~task.ends)))
         a = int(rng.integers(task.policy.shape[1]))

@@ -1,4 +1,5 @@
-"""MO-Gymnasium and bsuite: environments whose random generator is replaced by one that takes every branch."""
+"""MO-Gymnasium and bsuite: environments whose random generator is replaced by one that takes every
+branch."""
 
 import importlib
 
@@ -118,13 +119,20 @@ class Objectives(Diced):
         "resource-gathering-v0": ["current_pos", "has_gold", "has_gem"],
         "fruit-tree-v0": ["current_state", "terminal"],
         "fishwood-v0": ["_state", "_timestep"],
-        "breakable-bottles-v0": ["location", "bottles_carrying", "bottles_delivered", "bottles_dropped"],
+        "breakable-bottles-v0": [
+            "location",
+            "bottles_carrying",
+            "bottles_delivered",
+            "bottles_dropped",
+        ],
     }
 
     def __init__(self, name, transitions, env_id, weights):
         self.name, self.transitions, self.fields = name, transitions, self.states[env_id]
         self.env = mo_gymnasium.make(env_id).unwrapped
-        self.limit = 1000 if env_id == "fishwood-v0" else 100  # that one ends by itself after 200 steps
+        self.limit = (
+            1000 if env_id == "fishwood-v0" else 100
+        )  # that one ends by itself after 200 steps
         self.weights = np.array(weights, float)
         self.n_actions = int(self.env.action_space.n)
 
@@ -136,7 +144,9 @@ class Objectives(Diced):
 
     def step(self, action):
         self.look, reward, terminated, _, _ = self.env.step(action)
-        if hasattr(self.env, "bottles_dropped"):  # counted without end, where only whether any was matters
+        if hasattr(
+            self.env, "bottles_dropped"
+        ):  # counted without end, where only whether any was matters
             self.env.bottles_dropped = [min(count, 1) for count in self.env.bottles_dropped]
         return round(float(self.weights @ np.asarray(reward, float)), 6), bool(terminated)
 
@@ -161,7 +171,9 @@ class Bsuite(Diced):
     def __init__(self, name, transitions, kind, **options):
         module, kind = kind.split(".")
         self.name, self.transitions, self.fields = name, transitions, self.states[kind]
-        self.env = getattr(importlib.import_module("bsuite.environments." + module), kind)(**options)
+        self.env = getattr(importlib.import_module("bsuite.environments." + module), kind)(
+            **options
+        )
         self.n_actions = self.env.action_spec().num_values
         self.noisy_rewards = options.get("deterministic") is False
 

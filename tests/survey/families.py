@@ -29,8 +29,13 @@ def some_size(rng):
 def table(k, actions, likes=None):
     """An empty task: nothing moves yet, actions are equally likely or as liked."""
     policy = np.tile(np.full(actions, 1 / actions) if likes is None else likes, (k, 1))
-    return latent.Task(np.zeros((k, actions, k)), np.zeros((k, actions, k)), np.full(k, 1 / k),
-                       policy, np.zeros(k, bool))
+    return latent.Task(
+        np.zeros((k, actions, k)),
+        np.zeros((k, actions, k)),
+        np.full(k, 1 / k),
+        policy,
+        np.zeros(k, bool),
+    )
 
 
 def finish(task):
@@ -43,14 +48,16 @@ def finish(task):
     return task
 
 
-def garden(rng, k, actions, successors=(1, 2), terminal=None, values=(-1.0, 0.5, 1.0, 2.0), share=0.3):
+def garden(
+    rng, k, actions, successors=(1, 2), terminal=None, values=(-1.0, 0.5, 1.0, 2.0), share=0.3
+):
     """A sparse random graph: one to a few successors, most rewards nothing, a few first states;
     every draw is repeated until no state is too many. With `terminal`, the last state is one."""
     terminal = rng.random() < 0.5 if terminal is None else terminal
     while True:
         task = table(k, actions, rng.dirichlet(np.full(actions, 8.0)))
         if rng.random() < 0.5:
-            task.start[rng.permutation(k)[max(3, k // 3):]] = 0
+            task.start[rng.permutation(k)[max(3, k // 3) :]] = 0
         task.ends[-1] = terminal
         for s in range(k):
             for a in range(actions):
@@ -80,7 +87,8 @@ def some_blobs(rng, task, **options):
 
 
 def line(rng, k, slip, end):
-    """Left and right on a line; the last step right pays 1 and terminates, starts again, or stays."""
+    """Left and right on a line; the last step right pays 1 and terminates, starts again, or
+    stays."""
     right = rng.uniform(0.5, 0.65)
     task = table(k + (end == "terminates"), 2, [1 - right, right])
     after = {"terminates": k, "starts again": 0, "stays": k - 1}[end]
@@ -141,9 +149,19 @@ def grid(rng, variant):
     slip, terminal = float(rng.uniform(0, 0.25)), bool(rng.random() < 0.5)
     task, corner = room(rng, width, height, slip, terminal)
     look, seen = some_blobs(rng, task) if variant % 2 else looks.cells(corner.astype(float))
-    return Plan(task, look, {"width": width, "height": height, "slip": slip, "terminal": terminal,
-                             "shown_as": "blobs" if variant % 2 else "cells", **seen},
-                int(rng.choice([10000, 20000])))
+    return Plan(
+        task,
+        look,
+        {
+            "width": width,
+            "height": height,
+            "slip": slip,
+            "terminal": terminal,
+            "shown_as": "blobs" if variant % 2 else "cells",
+            **seen,
+        },
+        int(rng.choice([10000, 20000])),
+    )
 
 
 def lock(rng, variant):
@@ -166,16 +184,31 @@ def lock(rng, variant):
     task.ends[n:] = True
     finish(task)
     look, seen = some_blobs(rng, task)
-    return Plan(task, look, {"length": n, "actions": actions, "works": works, "liked": liked,
-                             "terminal": bool(ends), **seen}, some_size(rng))
+    return Plan(
+        task,
+        look,
+        {
+            "length": n,
+            "actions": actions,
+            "works": works,
+            "liked": liked,
+            "terminal": bool(ends),
+            **seen,
+        },
+        some_size(rng),
+    )
 
 
 def nuisance(rng, variant):
     task = some_garden(rng, 5, 10)
     look, seen = looks.blobs(rng, len(task.ends), 3)
     memory = float(rng.uniform(0.7, 0.98)) if variant % 2 else 0.0
-    return Plan(task, looks.with_nuisance(look, 30, memory),
-                {**seen, "dimensions": 33, "nuisance_memory": memory}, some_size(rng))
+    return Plan(
+        task,
+        looks.with_nuisance(look, 30, memory),
+        {**seen, "dimensions": 33, "nuisance_memory": memory},
+        some_size(rng),
+    )
 
 
 def successors(rng, _):
@@ -201,7 +234,8 @@ def odds(rng, variant):
 
 
 def rare(rng, variant):
-    """A state with about a thousandth of the observations, entered from anywhere or from one state."""
+    """A state with about a thousandth of the observations, entered from anywhere or from one
+    state."""
     k = int(rng.integers(6, 11))
     task = garden(rng, k, 2, terminal=False)
     single = variant % 2
@@ -216,8 +250,13 @@ def rare(rng, variant):
     task.start[0] = 0
     task.start /= task.start.sum()
     look, seen = some_blobs(rng, task)
-    return Plan(task, look, {"leak": leak, "from": "one" if single else "anywhere", **seen}, 40000,
-                fewest_states=k)
+    return Plan(
+        task,
+        look,
+        {"leak": leak, "from": "one" if single else "anywhere", **seen},
+        40000,
+        fewest_states=k,
+    )
 
 
 def policy(rng, _):
@@ -236,7 +275,9 @@ def untaken(rng, _):
     task.policy = np.where(never, 0, task.policy)
     task.policy /= task.policy.sum(1, keepdims=True)
     look, seen = some_blobs(rng, task)
-    return Plan(task, look, {"pairs_never_taken": int(never[~task.ends].sum()), **seen}, some_size(rng))
+    return Plan(
+        task, look, {"pairs_never_taken": int(never[~task.ends].sum()), **seen}, some_size(rng)
+    )
 
 
 def noisy(rng, variant):
@@ -255,21 +296,33 @@ def bernoulli(rng, _):
 
 
 def variance(rng, _):
-    """States in two guises whose rewards differ in nothing but their variance: one state in truth."""
+    """States in two guises whose rewards differ in nothing but their variance: one state in
+    truth."""
     task = some_garden(rng, 4, 7, values=(-1.0, 1.0, 2.0))
     k, twins = len(task.ends), int(rng.integers(1, 4))
-    of = np.concatenate([np.arange(k), rng.choice(np.flatnonzero(~task.ends), twins, replace=False)])
+    of = np.concatenate(
+        [np.arange(k), rng.choice(np.flatnonzero(~task.ends), twins, replace=False)]
+    )
     share = np.ones(k + twins)
     for i in range(k, k + twins):
         share[i] = rng.uniform(0.4, 0.6)
         share[of[i]] -= share[i]
-    double = latent.Task(task.move[of][:, :, of] * share, task.reward[of][:, :, of],
-                         task.start[of] * share, task.policy[of], task.ends[of])
+    double = latent.Task(
+        task.move[of][:, :, of] * share,
+        task.reward[of][:, :, of],
+        task.start[of] * share,
+        task.policy[of],
+        task.ends[of],
+    )
     double.noise = np.full(double.policy.shape, 0.1)
     double.noise[k:] = rng.uniform(0.4, 0.8)
     look, seen = some_blobs(rng, double)
-    return Plan(double, look, {"guises": k + twins, "sd": [0.1, float(double.noise[-1, 0])], **seen},
-                some_size(rng))
+    return Plan(
+        double,
+        look,
+        {"guises": k + twins, "sd": [0.1, float(double.noise[-1, 0])], **seen},
+        some_size(rng),
+    )
 
 
 def many_looks(rng, _):
@@ -283,7 +336,9 @@ def scales(rng, _):
     d = int(rng.integers(3, 9))
     look, seen = looks.blobs(rng, len(task.ends), d)
     factors = 10 ** rng.uniform(-3, 3, d)
-    return Plan(task, looks.scaled(look, factors), {**seen, "factors": factors.tolist()}, some_size(rng))
+    return Plan(
+        task, looks.scaled(look, factors), {**seen, "factors": factors.tolist()}, some_size(rng)
+    )
 
 
 def few(rng, _):
@@ -302,14 +357,18 @@ def termination(rng, variant):
     """Every reward is the same; only that it ends tells states apart."""
     value, kind = float(rng.choice([-1, 0, 1])), ("garden", "room", "line")[variant % 3]
     if kind == "room":
-        task, _ = room(rng, *(int(x) for x in rng.integers(3, 6, 2)), float(rng.uniform(0, 0.2)), True)
+        task, _ = room(
+            rng, *(int(x) for x in rng.integers(3, 6, 2)), float(rng.uniform(0, 0.2)), True
+        )
     elif kind == "line":
         task = line(rng, int(rng.integers(6, 16)), float(rng.uniform(0, 0.2)), "terminates")
     else:
         task = some_garden(rng, 4, 8, terminal=True)
     task.reward[:] = value
     look, seen = some_blobs(rng, task)
-    return Plan(task, look, {"reward": value, "task": kind, **seen}, some_size(rng), fewest_states=4)
+    return Plan(
+        task, look, {"reward": value, "task": kind, **seen}, some_size(rng), fewest_states=4
+    )
 
 
 def duplicates(rng, _):
@@ -331,7 +390,9 @@ def curves(rng, variant):
     task = some_garden(rng, 4, 6 if variant % 2 else 9)
     look, seen = (looks.spirals if variant % 2 else looks.rings)(rng, len(task.ends))
     idle = int(rng.integers(0, 3))
-    return Plan(task, looks.with_nuisance(look, idle), {**seen, "dimensions": 2 + idle}, some_size(rng))
+    return Plan(
+        task, looks.with_nuisance(look, idle), {**seen, "dimensions": 2 + idle}, some_size(rng)
+    )
 
 
 def widths(rng, _):
@@ -347,15 +408,21 @@ def wide(rng, _):
 
 
 def hidden(rng, _):
-    """Two states that differ look the same: what is seen is not Markov, and nobody can be certain."""
+    """Two states that differ look the same: what is seen is not Markov, and nobody can be
+    certain."""
     task = some_garden(rng, 5, 9)
     k = len(task.ends)
     one, other = rng.choice(k - 1, 2, replace=False)
     look, seen = some_blobs(rng, task)
     as_seen = np.arange(k)
     as_seen[other] = one
-    return Plan(task, lambda rng, states, lengths: look(rng, as_seen[states], lengths), seen,
-                some_size(rng), same_look=(int(one), int(other)))
+    return Plan(
+        task,
+        lambda rng, states, lengths: look(rng, as_seen[states], lengths),
+        seen,
+        some_size(rng),
+        same_look=(int(one), int(other)),
+    )
 
 
 def constant(rng, _):
@@ -363,11 +430,14 @@ def constant(rng, _):
     task = some_garden(rng, terminal=False)
     task.reward[:] = value = float(rng.choice([0, 1, -0.5]))
     look, seen = some_blobs(rng, task)
-    return Plan(task, look, {"reward": value, **seen}, some_size(rng), fewest_states=1, enough=-np.inf)
+    return Plan(
+        task, look, {"reward": value, **seen}, some_size(rng), fewest_states=1, enough=-np.inf
+    )
 
 
 def rewards64(rng, variant):
-    """Many states, each often seen: every action moves them round, none has more ways in than out."""
+    """Many states, each often seen: every action moves them round, none has more ways in than
+    out."""
     k = int(rng.integers(150, 251))
     values = np.arange(64.0) if variant % 2 else np.cumsum(rng.uniform(0.5, 1.5, 64))
     task = table(k, 2)
@@ -375,8 +445,9 @@ def rewards64(rng, variant):
         task.move[np.arange(k), a, rng.permutation(k)] = 1
         task.reward[:, a] = rng.choice(values, (k, 1))
     look, seen = looks.blobs(rng, k, int(rng.choice([5, 8, 16])))
-    return Plan(task, look, {"values": "whole" if variant % 2 else "uneven", **seen}, 40000,
-                fewest_states=k)
+    return Plan(
+        task, look, {"values": "whole" if variant % 2 else "uneven", **seen}, 40000, fewest_states=k
+    )
 
 
 def actions50(rng, _):
@@ -386,10 +457,30 @@ def actions50(rng, _):
 
 
 FAMILIES = {
-    "chain": chain, "grid": grid, "lock": lock, "nuisance": nuisance, "successors": successors,
-    "odds": odds, "rare": rare, "policy": policy, "untaken": untaken, "noisy": noisy,
-    "bernoulli": bernoulli, "variance": variance, "looks": many_looks, "scales": scales, "few": few,
-    "long": long, "termination": termination, "duplicates": duplicates, "rotated": turned,
-    "curves": curves, "widths": widths, "wide": wide, "hidden": hidden, "constant": constant,
-    "rewards64": rewards64, "actions50": actions50,
+    "chain": chain,
+    "grid": grid,
+    "lock": lock,
+    "nuisance": nuisance,
+    "successors": successors,
+    "odds": odds,
+    "rare": rare,
+    "policy": policy,
+    "untaken": untaken,
+    "noisy": noisy,
+    "bernoulli": bernoulli,
+    "variance": variance,
+    "looks": many_looks,
+    "scales": scales,
+    "few": few,
+    "long": long,
+    "termination": termination,
+    "duplicates": duplicates,
+    "rotated": turned,
+    "curves": curves,
+    "widths": widths,
+    "wide": wide,
+    "hidden": hidden,
+    "constant": constant,
+    "rewards64": rewards64,
+    "actions50": actions50,
 }

@@ -1,4 +1,5 @@
-"""OpenSpiel: what a game does between two decisions of its first player is found by going through it."""
+"""OpenSpiel: what a game does between two decisions of its first player is found by going through
+it."""
 
 import numpy as np
 import pyspiel
@@ -6,20 +7,26 @@ from wrapped import Task
 
 
 class Spiel(Task):
-    """A game as its first player sees it; others play at random (opponent: random), or always the first
-    action that is allowed (first). What is not allowed costs 1 and changes nothing, or is never tried
-    (legal). Where information is hidden, a state is what the player knows: the states that the
-    game may be in, weighed by chance and by the others' actions, found by going through the whole game."""
+    """A game as its first player sees it; others play at random (opponent: random), or always the
+    first action that is allowed (first). What is not allowed costs 1 and changes nothing, or is
+    never tried (legal). Where information is hidden, a state is what the player knows: the states
+    that the game may be in, weighed by chance and by the others' actions, found by going through
+    the whole game."""
 
     limit = 200
 
-    def __init__(self, name, transitions, game, opponent="random", show="tensor", legal=False, timed=False):
+    def __init__(
+        self, name, transitions, game, opponent="random", show="tensor", legal=False, timed=False
+    ):
         self.name, self.transitions, self.show, self.legal = name, transitions, show, legal
         self.timed = timed
         self.game = pyspiel.load_game(game)
         self.opponent = opponent
         kind = self.game.get_type()
-        alone = self.game.num_players() == 1 and kind.chance_mode == pyspiel.GameType.ChanceMode.DETERMINISTIC
+        alone = (
+            self.game.num_players() == 1
+            and kind.chance_mode == pyspiel.GameType.ChanceMode.DETERMINISTIC
+        )
         self.knows = alone or kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self.told = kind.provides_observation_tensor
         self.n_actions = self.game.num_distinct_actions()
@@ -31,7 +38,9 @@ class Spiel(Task):
         if state.is_terminal():
             return
         if state.current_player() == 0:
-            self.beliefs.setdefault(state.information_state_string(0), []).append((weight, state.clone()))
+            self.beliefs.setdefault(state.information_state_string(0), []).append(
+                (weight, state.clone())
+            )
             steps = [(1.0, action) for action in state.legal_actions()]
         else:
             steps = self.others(state)
@@ -43,7 +52,11 @@ class Spiel(Task):
         if state.is_chance_node():
             return [(probability, action) for action, probability in state.chance_outcomes()]
         actions = state.legal_actions()
-        return [(1.0, actions[0])] if self.opponent == "first" else [(1 / len(actions), a) for a in actions]
+        return (
+            [(1.0, actions[0])]
+            if self.opponent == "first"
+            else [(1 / len(actions), a) for a in actions]
+        )
 
     def settle(self):
         """Until the player has something to decide."""
@@ -87,12 +100,16 @@ class Spiel(Task):
         if self.show == "hidden" or (self.knows and self.told):
             flat, shape = self.state.observation_tensor(0), self.game.observation_tensor_shape()
         else:
-            flat, shape = self.state.information_state_tensor(0), self.game.information_state_tensor_shape()
+            flat, shape = (
+                self.state.information_state_tensor(0),
+                self.game.information_state_tensor_shape(),
+            )
         image = np.array(flat, np.float32).reshape(shape)
         return image.astype(np.uint8) if self.show == "bytes" else image
 
     def follow(self, state, probability, before):
-        """Every way in which it can go on until the player decides again: (probability, key, reward)."""
+        """Every way in which it can go on until the player decides again: (probability, key,
+        reward)."""
         if state.is_terminal():
             return [(probability, None, float(state.player_return(0) - before))]
         if state.current_player() == 0:

@@ -18,14 +18,16 @@ def movable(cell):
 
 
 class Grid:
-    """A MiniGrid task. Rewards there fall with the steps taken (1 - 0.9 steps / limit), which no state
-    shows: here reaching the goal pays 1. layouts: None is one fixed layout, 0 a new one for every
-    episode, n one of n. With scatter the agent begins anywhere that it can stand, since a random
-    walk of 100 steps does not leave the first of four rooms.
-    show: 'cells' (FullyObsWrapper), 'pixels' (the whole grid, tile pixels a cell), 'view' (what the
-    agent sees, which hides what is behind it)."""
+    """A MiniGrid task. Rewards there fall with the steps taken (1 - 0.9 steps / limit), which no
+    state shows: here reaching the goal pays 1. layouts: None is one fixed layout, 0 a new one for
+    every episode, n one of n. With scatter the agent begins anywhere that it can stand, since a
+    random walk of 100 steps does not leave the first of four rooms. show: 'cells'
+    (FullyObsWrapper), 'pixels' (the whole grid, tile pixels a cell), 'view' (what the agent sees,
+    which hides what is behind it)."""
 
-    def __init__(self, name, transitions, env_id, show="cells", layouts=None, scatter=False, tile=8):
+    def __init__(
+        self, name, transitions, env_id, show="cells", layouts=None, scatter=False, tile=8
+    ):
         self.name, self.transitions, self.show, self.tile = name, transitions, show, tile
         self.layouts, self.scatter = layouts, scatter
         self.env = gym.make(env_id).unwrapped
@@ -42,9 +44,15 @@ class Grid:
         self.seeds = [int(seed) for seed in rng.integers(2**31, size=many)]
 
     def reset(self):
-        seed = self.seeds[self.rng.integers(len(self.seeds))] if self.seeds else int(self.rng.integers(2**31))
+        seed = (
+            self.seeds[self.rng.integers(len(self.seeds))]
+            if self.seeds
+            else int(self.rng.integers(2**31))
+        )
         self.env.reset(seed=seed)
-        self.level = tuple(cell.type if cell and not movable(cell) else None for cell in self.env.grid.grid)
+        self.level = tuple(
+            cell.type if cell and not movable(cell) else None for cell in self.env.grid.grid
+        )
         if self.scatter:
             free = self.standing_places()
             self.env.agent_pos, self.env.agent_dir = free[self.rng.integers(len(free))]
@@ -66,17 +74,25 @@ class Grid:
 
     def key(self):
         """The layout, and all that can move in it."""
-        things = tuple((i, cell.encode()) for i, cell in enumerate(self.env.grid.grid) if cell and movable(cell))
+        things = tuple(
+            (i, cell.encode())
+            for i, cell in enumerate(self.env.grid.grid)
+            if cell and movable(cell)
+        )
         place = tuple(int(x) for x in self.env.agent_pos)
         return (self.level, place, int(self.env.agent_dir), self.env.carrying is not None, things)
 
     def save(self):
         cells = list(self.env.grid.grid)
-        doors = [(cell, cell.is_open, cell.is_locked) for cell in cells if cell and cell.type == "door"]
+        doors = [
+            (cell, cell.is_open, cell.is_locked) for cell in cells if cell and cell.type == "door"
+        ]
         return self.level, cells, doors, self.env.carrying, self.env.agent_pos, self.env.agent_dir
 
     def restore(self, snapshot):
-        self.level, cells, doors, self.env.carrying, self.env.agent_pos, self.env.agent_dir = snapshot
+        self.level, cells, doors, self.env.carrying, self.env.agent_pos, self.env.agent_dir = (
+            snapshot
+        )
         self.env.grid.grid = list(cells)
         for door, is_open, is_locked in doors:
             door.is_open, door.is_locked = is_open, is_locked
@@ -112,8 +128,8 @@ class Grid:
 
 
 class Things(Grid):
-    """A MiniGrid with balls and boxes, and a mission. As it is (falling), the reward falls with the steps
-    taken, which nothing shows."""
+    """A MiniGrid with balls and boxes, and a mission. As it is (falling), the reward falls with the
+    steps taken, which nothing shows."""
 
     plain = True
 

@@ -1,5 +1,6 @@
-"""Tasks that tempt a program to be wrong and certain: something is hidden, or is seen and means nothing. Each
-family takes a random generator and a number that counts its instances, and returns a Trap.
+"""Tasks that tempt a program to be wrong and certain: something is hidden, or is seen and means
+nothing. Each family takes a random generator and a number that counts its instances, and returns a
+Trap.
 """
 
 import latent
@@ -37,7 +38,9 @@ def counter(rng, variant):
     task.reward[n - 1, 0] = 1
     if variant % 3 == 0:
         task.start = np.eye(n)[0]
-    return Trap(task, np.zeros(n, int), {"period": n}, size=some_size(rng), length=pick(rng, 50, 200, 1000))
+    return Trap(
+        task, np.zeros(n, int), {"period": n}, size=some_size(rng), length=pick(rng, 50, 200, 1000)
+    )
 
 
 def rooms_and_counter(rng, variant):
@@ -63,8 +66,13 @@ def mixture(rng, variant):
                 shift(rng, other, s, a, min(apart, 0.9 * float(other.move[s, a].max())))
     both = product([task, other], 2, lambda h, *_: np.eye(2)[h])
     both.coins = True
-    return Trap(both, np.repeat(np.arange(len(task.ends)), 2), {"apart": apart, "moves": variant % 2},
-                size=some_size(rng), length=pick(rng, 10, 50, 200))
+    return Trap(
+        both,
+        np.repeat(np.arange(len(task.ends)), 2),
+        {"apart": apart, "moves": variant % 2},
+        size=some_size(rng),
+        length=pick(rng, 10, 50, 200),
+    )
 
 
 def weather(rng, variant):
@@ -76,12 +84,18 @@ def weather(rng, variant):
     stay = np.array([[last, 1 - last], [1 - last, last]])
     both = product([fair, foul], 2, lambda h, *_: stay[h])
     both.coins = True
-    return Trap(both, np.repeat(np.arange(len(task.ends)), 2), {"apart": apart, "lasts": last},
-                size=some_size(rng), length=pick(rng, 50, 200))
+    return Trap(
+        both,
+        np.repeat(np.arange(len(task.ends)), 2),
+        {"apart": apart, "lasts": last},
+        size=some_size(rng),
+        length=pick(rng, 50, 200),
+    )
 
 
 def cue(rng, variant):
-    """What is seen first tells what is paid at the end of a corridor, where nothing tells it any more."""
+    """What is seen first tells what is paid at the end of a corridor, where nothing tells it any
+    more."""
     n, sure = int(rng.integers(2, 16)), pick(rng, 1.0, 0.8, 0.6)
     task = table(2 + 2 * n + 1, 2)
     task.start = np.where(np.arange(2 * n + 3) < 2, 0.5, 0)
@@ -107,7 +121,8 @@ def cue(rng, variant):
 
 
 def toggle(rng, variant):
-    """One action in one state throws a switch that nobody sees; elsewhere, something else happens then."""
+    """One action in one state throws a switch that nobody sees; elsewhere, something else happens
+    then."""
     task = small(rng, 4, 8, terminal=False)
     other = latent.Task(task.move.copy(), task.reward.copy(), task.start, task.policy, task.ends)
     k = len(task.ends)
@@ -116,8 +131,11 @@ def toggle(rng, variant):
         other.reward[s, 0] += 1
     else:
         shift(rng, other, s, 0, pick(rng, 0.1, 0.3))
-    both = product([task, other], 2,
-                   lambda h, x, a, _: np.eye(2)[1 - h] if x == at and a == 0 else np.eye(2)[h])
+    both = product(
+        [task, other],
+        2,
+        lambda h, x, a, _: np.eye(2)[1 - h] if x == at and a == 0 else np.eye(2)[h],
+    )
     return Trap(both, np.repeat(np.arange(k), 2), size=some_size(rng), length=pick(rng, 20, 100))
 
 
@@ -223,8 +241,14 @@ def lasting_noise(rng, variant):
     def noise(rng, walks):
         return sd * autoregressive(rng, walks.lengths - 1, 1, memory)[:, 0]
 
-    return Trap(task, parameters={"memory": memory, "sd": sd}, size=some_size(rng), pay=paid_with(noise),
-                length=pick(rng, 50, 200), markov=False)
+    return Trap(
+        task,
+        parameters={"memory": memory, "sd": sd},
+        size=some_size(rng),
+        pay=paid_with(noise),
+        length=pick(rng, 50, 200),
+        markov=False,
+    )
 
 
 def drift(rng, variant):
@@ -236,8 +260,14 @@ def drift(rng, variant):
         when = np.repeat(np.arange(len(walks.lengths)) / len(walks.lengths), walks.lengths)
         return (rng.random(len(when)) < walks.rewards * (0.5 + by * (when - 0.5))).astype(float)
 
-    return Trap(task, parameters={"by": by}, size=some_size(rng), pay=pay, markov=False,
-                length=pick(rng, 20, 100))
+    return Trap(
+        task,
+        parameters={"by": by},
+        size=some_size(rng),
+        pay=pay,
+        markov=False,
+        length=pick(rng, 20, 100),
+    )
 
 
 # What is seen and means nothing, or much
@@ -286,7 +316,12 @@ def clock(rng, variant):
                 both.reward[t * k + s] += 1
     both.policy = np.tile(task.policy, (length + 1, 1))
     both.start = np.concatenate([task.start, np.zeros(k * length)])
-    return Trap(both, parameters={"length": length, "matters_from": when}, size=some_size(rng), length=length)
+    return Trap(
+        both,
+        parameters={"length": length, "matters_from": when},
+        size=some_size(rng),
+        length=length,
+    )
 
 
 def nothing(rng, variant):

@@ -41,11 +41,13 @@ def reachable(task):
 
 
 def minimise(task):
-    """The block of every state, -1 where it cannot be reached, and whether there is one answer only.
+    """The block of every state, -1 where it cannot be reached, and whether there is one answer
+    only.
 
     A pair of state and action that is never taken says nothing. "May be the same" is then no
-    equivalence in general; two states are held to differ if they differ even when everything that is
-    linked by "may be the same" is one block, and there is one answer if what is left is transitive.
+    equivalence in general; two states are held to differ if they differ even when everything that
+    is linked by "may be the same" is one block, and there is one answer if what is left is
+    transitive.
     """
     seen = reachable(task)
     expected = task.expected_reward()[seen]
@@ -98,8 +100,12 @@ def walk(task, rng, size, length, episodes=None):
         if episodes is None:
             mean = total / sum(len(part.lengths) for part in parts)
             wanted = max(1, int((size - total) / mean))
-    return Walks(*(np.concatenate([getattr(part, name) for part in parts])
-                   for name in Walks.__dataclass_fields__))
+    return Walks(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in Walks.__dataclass_fields__
+        )
+    )
 
 
 def pick(rng, cumulated):
@@ -139,7 +145,9 @@ def dirichlet(counts):
     n = np.where(there, counts, 0.0)
     half = 0.5 * there.sum(-1)
     each = np.where(there, gammaln(n + 0.5) - gammaln(0.5), 0.0)
-    return each.sum(-1) + gammaln(np.maximum(half, 0.5)) - gammaln(n.sum(-1) + np.maximum(half, 0.5))
+    return (
+        each.sum(-1) + gammaln(np.maximum(half, 0.5)) - gammaln(n.sum(-1) + np.maximum(half, 0.5))
+    )
 
 
 def tables(labels, walks, n_actions):
@@ -158,9 +166,9 @@ def tables(labels, walks, n_actions):
 def pair_nats(labels, walks, n_actions):
     """(K, K): how much better two laws explain the steps out of two states than one law, in nats.
 
-    Per action: next states (Dirichlet-multinomial, Jeffreys prior over those that follow either) and
-    rewards (normal, one standard deviation for all, normal prior over the difference of means). The
-    actions' sum or the best action alone, whichever is more: one action that differs is enough.
+    Per action: next states (Dirichlet-multinomial, Jeffreys prior over those that follow either)
+    and rewards (normal, one standard deviation for all, normal prior over the difference of means).
+    The actions' sum or the best action alone, whichever is more: one action that differs is enough.
     """
     counts, visits, mean, spread = tables(labels, walks, n_actions)
     k = len(counts)
@@ -181,8 +189,11 @@ def pair_nats(labels, walks, n_actions):
             doubt = np.where(both, doubt, np.inf)
             square = (mean[:, None, a] - mean[None, :, a]) ** 2
             with np.errstate(invalid="ignore"):
-                nats += np.where(both, 0.5 * (square / doubt - square / (doubt + prior)
-                                              - np.log1p(prior / doubt)), 0.0)
+                nats += np.where(
+                    both,
+                    0.5 * (square / doubt - square / (doubt + prior) - np.log1p(prior / doubt)),
+                    0.0,
+                )
         nats = np.where(both, nats, 0.0)
         sum_of += nats
         best_of = np.maximum(best_of, nats)

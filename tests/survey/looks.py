@@ -1,4 +1,5 @@
-"""What states look like: vectors whose sets do not meet, or lie at least nine standard deviations apart.
+"""What states look like: vectors whose sets do not meet, or lie at least nine standard deviations
+apart.
 
 A look is a function of a random generator, the states of all episodes one after another, and the
 episodes' lengths; it returns one row per state.
@@ -65,8 +66,9 @@ def with_nuisance(look, n_nuisance, memory=0.0):
 
     def both(rng, states, lengths):
         matters = look(rng, states, lengths)
-        return np.hstack([matters, matters.std(0).mean()
-                          * autoregressive(rng, lengths, n_nuisance, memory)])
+        return np.hstack(
+            [matters, matters.std(0).mean() * autoregressive(rng, lengths, n_nuisance, memory)]
+        )
 
     return both
 
@@ -111,7 +113,8 @@ def spirals(rng, n_states):
 
 
 def codes(rng, n_states, digits, values, per_state, nuisance):
-    """Whole numbers: a state has a few codes of its own; digits that mean nothing stand beside them."""
+    """Whole numbers: a state has a few codes of its own; digits that mean nothing stand beside
+    them."""
     n = n_states * per_state
     number = rng.choice(values**digits, n, replace=False)
     code = number[:, None] // values ** np.arange(digits) % values
@@ -121,5 +124,9 @@ def codes(rng, n_states, digits, values, per_state, nuisance):
         idle = rng.integers(0, values, (len(states), nuisance))
         return np.hstack([code[which], idle]).astype(float)
 
-    return look, {"dimensions": digits + nuisance, "values": values, "codes_per_state": per_state,
-                  "idle_digits": nuisance}
+    return look, {
+        "dimensions": digits + nuisance,
+        "values": values,
+        "codes_per_state": per_state,
+        "idle_digits": nuisance,
+    }

@@ -1,31 +1,54 @@
 """Tasks as a newcomer would bring them, in the ways in which a newcomer would see them.
 
-Written without a look at psifold's source or at the other surveys, so that what they have in common is
-not common by copying. Every data set is a number: it picks the task, its size, who acted, how rewards are
-measured, and what is observed. The truth is exact; of a wrong answer it is said how loudly the data spoke.
+Written without a look at psifold's source or at the other surveys, so that what they have in common
+is not common by copying. Every data set is a number: it picks the task, its size, who acted, how
+rewards are measured, and what is observed. The truth is exact; of a wrong answer it is told how
+loudly the data spoke.
 
     newcomer.py make FOLDER 0 100            writes FOLDER/NUMBER-TASK-VIEW.npz, .json, .truth.npy
     newcomer.py run FOLDER --psifold build/psifold --json rows.json
 """
 
 import argparse
-import inspect
 import json
 import sys
 import tempfile
 from pathlib import Path
 
-import newcomer_tasks
+import newcomer_games
+import newcomer_places
+import newcomer_systems
 import newcomer_views
 import numpy as np
-from newcomer_tasks import End
-from runs import ERROR, SURE_AND_RIGHT, SURE_AND_WRONG, TIME_OUT, UNSURE_AND_RIGHT, UNSURE_AND_WRONG, execute, is_sure
+from newcomer_task import End
+from runs import (
+    ERROR,
+    SURE_AND_RIGHT,
+    SURE_AND_WRONG,
+    TIME_OUT,
+    UNSURE_AND_RIGHT,
+    UNSURE_AND_WRONG,
+    clustering,
+    execute,
+    is_sure,
+)
 from scipy.special import xlogy
 from scipy.stats import chi2
 from truth import explore, misplaced, partition
 
-TASKS = [f for _, f in inspect.getmembers(newcomer_tasks, inspect.isfunction) if getattr(f, "is_task", False)]
-TASKS.sort(key=lambda f: f.__code__.co_firstlineno)
+CHAPTERS = (newcomer_games, newcomer_places, newcomer_systems)
+# The number of an instance says which: new ones come last.
+ORDER = """
+    lake cliff cab key_and_door rooms teleports wind columns river ring tree counter elevator
+    queue inventory machine nim higher_lower twenty_one errands lock parity anything
+    lifted_chain lifted_automaton mirror torus distance contexts hanoi lights jugs vending
+    traffic gambler pursuit battery epidemic forest many_buttons trigger catch cue pushing lanes
+    late pig crafting pendulum mountain close_odds levels day_and_night absorbing scales
+    lotteries jobs snakes irrelevant_factors
+""".split()
+TASKS = [
+    next(vars(chapter)[name] for chapter in CHAPTERS if name in vars(chapter)) for name in ORDER
+]
 TABLES, VECTORS, IMAGES = newcomer_views.TABLES, newcomer_views.VECTORS, newcomer_views.IMAGES
 POLICIES = ["random", "random", "habits", "greedy", "sweeping", "sticky", "learning"]
 NOISES = ["none", "none", "none", "none", "gauss", "coin", "heavy", "rounding"]
@@ -53,7 +76,10 @@ class Model:
             if len(self.rows) >= MOST_STATES:
                 raise OverflowError
             self.rows[state] = found
-            return [[(p, None if isinstance(after, End) else after, r) for p, after, r in row] for row in found]
+            return [
+                [(p, None if isinstance(after, End) else after, r) for p, after, r in row]
+                for row in found
+            ]
 
         self.rows = {}
         self.exact = explore(task.starts, outcomes)
@@ -75,7 +101,10 @@ class Model:
             [
                 (
                     np.cumsum([p for p, _, _ in row]),
-                    [self.ends[after] if isinstance(after, End) else self.number[after] for _, after, _ in row],
+                    [
+                        self.ends[after] if isinstance(after, End) else self.number[after]
+                        for _, after, _ in row
+                    ],
                     [r for _, _, r in row],
                 )
                 for row in self.rows[state]
@@ -104,7 +133,11 @@ def play(rng, task, model, transitions):
     if policy in ("greedy", "learning") and n * actions > 2000:
         policy = "random"
     best = model.best() if policy in ("greedy", "learning") else None
-    habits = rng.dirichlet(np.full(actions, 1.0), n) * 0.9 + 0.1 / actions if policy == "habits" else None
+    habits = (
+        rng.dirichlet(np.full(actions, 1.0), n) * 0.9 + 0.1 / actions
+        if policy == "habits"
+        else None
+    )
     epsilon, limit = rng.uniform(0.1, 0.6), int(rng.choice([10, 20, 50, 100, 200, 1000]))
     weights = rng.dirichlet(np.full(len(task.starts), rng.choice([0.3, 1000.0])))
     starts = [model.number[s] for s in task.starts]
@@ -114,7 +147,10 @@ def play(rng, task, model, transitions):
         s, length, last = int(rng.choice(starts, p=weights)), 0, 0
         where.append(s)
         while s < n and length < limit and step < transitions:
-            explore_now = {"greedy": epsilon, "learning": max(0.1, 1 - 1.5 * step / transitions)}.get(policy, 1.0)
+            explore_now = {
+                "greedy": epsilon,
+                "learning": max(0.1, 1 - 1.5 * step / transitions),
+            }.get(policy, 1.0)
             if policy == "habits":
                 a = int(rng.choice(actions, p=habits[s]))
             elif policy == "sweeping" and rng.random() > 0.3:
@@ -135,7 +171,14 @@ def play(rng, task, model, transitions):
         lengths.append(length)
         terminated.append(s >= n)
     how = {"policy": policy, "limit": limit, "epsilon": round(epsilon, 2)}
-    return np.array(where), np.array(acts), np.array(rewards, float), np.array(lengths), np.array(terminated), how
+    return (
+        np.array(where),
+        np.array(acts),
+        np.array(rewards, float),
+        np.array(lengths),
+        np.array(terminated),
+        how,
+    )
 
 
 def measured(rng, rewards):
@@ -159,7 +202,10 @@ def distracted(rng, features, acts, lengths):
     """More columns, which are Markov chains of their own that nothing depends on."""
     if rng.random() > 0.35:
         return features, "none"
-    k, kind = int(rng.integers(2, 7)), str(rng.choice(["chain", "driven", "episode", "look", "walk"]))
+    k, kind = (
+        int(rng.integers(2, 7)),
+        str(rng.choice(["chain", "driven", "episode", "look", "walk"])),
+    )
     column, x, at, act = np.zeros(len(features), int), 0, 0, 0
     chain = rng.dirichlet(np.full(k, 0.4), (k, 64))
     for length in lengths.tolist():
@@ -184,7 +230,9 @@ def distracted(rng, features, acts, lengths):
 def instance(number, task=None, view=None, transitions=None):
     """Everything of one data set."""
     rng = np.random.default_rng([number, 20])
-    make = TASKS[number % len(TASKS)] if task is None else next(f for f in TASKS if f.__name__ == task)
+    make = (
+        TASKS[number % len(TASKS)] if task is None else next(f for f in TASKS if f.__name__ == task)
+    )
     while True:
         try:
             the_task = make(rng)
@@ -207,7 +255,11 @@ def instance(number, task=None, view=None, transitions=None):
     truth = model.block[where]
     last = np.cumsum(lengths + 1) - 1
     truth[last[terminated]] = 0
-    truth = np.unique(truth, return_inverse=True)[1] if terminated.any() else np.unique(truth, return_inverse=True)[1] + 1
+    truth = (
+        np.unique(truth, return_inverse=True)[1]
+        if terminated.any()
+        else np.unique(truth, return_inverse=True)[1] + 1
+    )
     arrays = {
         "observations": np.ascontiguousarray(observations),
         "actions": acts.astype(np.int64),
@@ -246,11 +298,14 @@ def steps_of(lengths):
 
 
 def evidence(groups, parts, acts, rewards, after):
-    """Within each group: do its parts differ in rewards or in what comes next? Largest (nats, freedom, chance) of
-    all groups and actions, by the likelihood ratio, rewards as normal where they are many."""
+    """Within each group: do its parts differ in rewards or in what comes next? Largest (nats,
+    freedom, chance) of all groups and actions, by the likelihood ratio, rewards as normal where
+    they are many."""
     loudest = (0.0, 0, 1.0, None)
     few = len(np.unique(rewards)) <= 50
-    outcome = np.unique(np.column_stack([rewards, after]) if few else after[:, None], axis=0, return_inverse=True)[1].ravel()
+    outcome = np.unique(
+        np.column_stack([rewards, after]) if few else after[:, None], axis=0, return_inverse=True
+    )[1].ravel()
     for group in np.unique(groups):
         for action in np.unique(acts[groups == group]):
             here = (groups == group) & (acts == action)
@@ -272,16 +327,26 @@ def evidence(groups, parts, acts, rewards, after):
                     freedom += len(names) - 1
             chance = float(chi2.sf(2 * nats, freedom)) if freedom else 1.0
             if (chance, -nats) < (loudest[2], -loudest[0]):
-                loudest = (round(nats, 1), freedom, chance, [int(group), int(action), *map(int, table.sum(1))])
+                loudest = (
+                    round(nats, 1),
+                    freedom,
+                    chance,
+                    [int(group), int(action), *map(int, table.sum(1))],
+                )
     return loudest
 
 
 def judge(data, truth, labels):
-    """How many are elsewhere, and how loudly the data speak against it: of what was merged, and of what was split."""
+    """How many are elsewhere, and how loudly the data speak against it: of what was merged, and of
+    what was split."""
     wrong = misplaced(truth, labels)
     at = steps_of(data["episode_lengths"])
     known = labels >= 0
-    found = {"misplaced": wrong, "unlabelled": int((~known).sum()), "misplaced_inside": misplaced(truth[at], labels[at])}
+    found = {
+        "misplaced": wrong,
+        "unlabelled": int((~known).sum()),
+        "misplaced_inside": misplaced(truth[at], labels[at]),
+    }
     if wrong:
         t, b = truth[at], labels[at]
         merged = evidence(b, t, data["actions"], data["rewards"], labels[at + 1])
@@ -305,27 +370,37 @@ def ask(folder, name, psifold, limit, more=()):
     row = json.loads((folder / f"{name}.json").read_text())
     with tempfile.TemporaryDirectory(prefix="psifold-newcomer-") as scratch:
         run = Path(scratch) / "run"
-        command = [psifold, "cluster", folder / f"{name}.npz", "-o", run, "--json", "--quiet", "--threads", "1", *more]
-        code, out, err, seconds, mebibytes = execute([str(word) for word in command], limit)
+        command = clustering(psifold, folder / f"{name}.npz", run, "--threads", 1, *more)
+        code, out, err, seconds, mebibytes = execute(command, limit)
         row |= {"cpu_seconds": round(seconds, 2), "mebibytes": round(mebibytes)}
         if code is None:
             return row | {"class": TIME_OUT}
         if code != 0:
-            return row | {"class": ERROR, "message": (err.strip().splitlines() or [f"exit code {code}"])[-1]}
+            return row | {
+                "class": ERROR,
+                "message": (err.strip().splitlines() or [f"exit code {code}"])[-1],
+            }
         answer = json.loads(out)
         labels = np.load(run / "clusters.npy")
     truth = np.load(folder / f"{name}.truth.npy")
     row |= judge(np.load(folder / f"{name}.npz"), truth, labels)
-    row |= {key: answer.get(key) for key in ("verdict", "verdict_sentence", "approximator", "advice")}
+    row |= {
+        key: answer.get(key) for key in ("verdict", "verdict_sentence", "approximator", "advice")
+    }
     row["found"], row["observations"] = answer["latent_states"], len(truth)
     right = row["misplaced"] <= TOLERATED * len(truth)
     sure = is_sure(answer)
-    kind = (SURE_AND_RIGHT if sure else UNSURE_AND_RIGHT) if right else (SURE_AND_WRONG if sure else UNSURE_AND_WRONG)
+    kind = (
+        (SURE_AND_RIGHT if sure else UNSURE_AND_RIGHT)
+        if right
+        else (SURE_AND_WRONG if sure else UNSURE_AND_WRONG)
+    )
     return row | {"class": kind}
 
 
 def sweep(folder, first, last, psifold, limit, output):
-    """Many in turn, of which only the data sets stay that went wrong without a word, or took long."""
+    """Many in turn, of which only the data sets stay that went wrong without a word, or took
+    long."""
     rows = json.loads(output.read_text()) if output and output.exists() else []
     have = {row["seed"] for row in rows}
     for number in range(first, last):
@@ -337,7 +412,10 @@ def sweep(folder, first, last, psifold, limit, output):
         if output:
             output.write_text(json.dumps(rows) + "\n")
         tell(row)
-        if row["class"] in (SURE_AND_RIGHT, UNSURE_AND_RIGHT, UNSURE_AND_WRONG) and row["cpu_seconds"] < 10:
+        if (
+            row["class"] in (SURE_AND_RIGHT, UNSURE_AND_RIGHT, UNSURE_AND_WRONG)
+            and row["cpu_seconds"] < 10
+        ):
             for end in (".npz", ".json", ".truth.npy"):
                 (folder / f"{name}{end}").unlink()
     total(rows)
@@ -346,8 +424,17 @@ def sweep(folder, first, last, psifold, limit, output):
 
 def tell(row):
     quiet = row["class"] in (SURE_AND_RIGHT, UNSURE_AND_RIGHT)
-    told = "" if quiet else {k: row[k] for k in ("misplaced", "misplaced_inside", "merged", "split", "message") if k in row}
-    sizes = f"n={row['transitions']} K={row['latent_states']} found={row.get('found')} {row.get('verdict')}"
+    told = (
+        ""
+        if quiet
+        else {
+            k: row[k]
+            for k in ("misplaced", "misplaced_inside", "merged", "split", "message")
+            if k in row
+        }
+    )
+    sizes = f"n={row['transitions']} K={row['latent_states']} found={row.get('found')}"
+    sizes += f" {row.get('verdict')}"
     print(f"{row['name']}: {row['class']}, {sizes}, {row['cpu_seconds']} s {told}", flush=True)
 
 
@@ -360,7 +447,9 @@ def total(rows):
 
 
 def run(folder, psifold, limit, output, only=None):
-    names = sorted((p.stem for p in folder.glob("*.json")), key=lambda name: int(name.split("-")[0]))
+    names = sorted(
+        (p.stem for p in folder.glob("*.json")), key=lambda name: int(name.split("-")[0])
+    )
     rows = json.loads(output.read_text()) if output and output.exists() else []
     have = {row["name"] for row in rows}
     for name in names:
@@ -402,7 +491,14 @@ def main():
         make(arguments.folder, arguments.first, arguments.last, **fixed)
         return 0
     if arguments.command == "sweep":
-        rows = sweep(arguments.folder, arguments.first, arguments.last, arguments.psifold, arguments.limit, arguments.json)
+        rows = sweep(
+            arguments.folder,
+            arguments.first,
+            arguments.last,
+            arguments.psifold,
+            arguments.limit,
+            arguments.json,
+        )
         return any(row["class"] in (SURE_AND_WRONG, ERROR) for row in rows)
     rows = run(arguments.folder, arguments.psifold, arguments.limit, arguments.json, arguments.only)
     return any(row["class"] in (SURE_AND_WRONG, ERROR) for row in rows)

@@ -1,8 +1,8 @@
 """Ways of seeing: small whole numbers become what a sensor, a camera or a wrapper hands out.
 
-A view gets the features of every observation (whole numbers, one column per factor), its episode and its
-time in it, and returns observations and what was chosen. Noise is measured in the least distance of two
-different feature rows and stays below a tenth of it, so that nothing is confounded.
+A view gets the features of every observation (whole numbers, one column per factor), its episode
+and its time in it, and returns observations and what was chosen. Noise is measured in the least
+distance of two different feature rows and stays below a tenth of it, so that nothing is confounded.
 """
 
 import numpy as np
@@ -63,7 +63,11 @@ def onehot(rng, features, episode, time):
 
 def bits(rng, features, episode, time):
     size = sizes(features)
-    found = [(features[:, i] >> b) & 1 for i, n in enumerate(size) for b in range(max(1, int(n - 1).bit_length()))]
+    found = [
+        (features[:, i] >> b) & 1
+        for i, n in enumerate(size)
+        for b in range(max(1, int(n - 1).bit_length()))
+    ]
     return np.column_stack(found).astype(str(rng.choice(["uint8", "int64", "float32"]))), ""
 
 
@@ -109,14 +113,18 @@ def linear(rng, features, episode, time):
 
 def nonlinear(rng, features, episode, time):
     rows, which = ids(features)
-    inside = np.tanh(2 * (unit(rows) - 0.5) @ rng.normal(size=(rows.shape[1], 24)) * 1.5 + rng.normal(size=24))
+    inside = np.tanh(
+        2 * (unit(rows) - 0.5) @ rng.normal(size=(rows.shape[1], 24)) * 1.5 + rng.normal(size=24)
+    )
     return blurred(rng, inside @ rng.normal(size=(24, int(rng.choice([3, 8, 16, 64])))), which)
 
 
 def hot_noise(rng, features, episode, time):
     rows, which = ids(features)
     size = sizes(features)
-    return blurred(rng, np.concatenate([np.eye(n)[rows[:, i]] for i, n in enumerate(size)], 1), which)
+    return blurred(
+        rng, np.concatenate([np.eye(n)[rows[:, i]] for i, n in enumerate(size)], 1), which
+    )
 
 
 def nuisance(rng, features, episode, time):
@@ -136,16 +144,22 @@ def nuisance(rng, features, episode, time):
     else:
         more = np.zeros((n, k))
         for i in range(1, n):
-            more[i] = 0.95 * more[i - 1] + 0.3 * rng.normal(size=k) if time[i] else rng.normal(size=k)
+            more[i] = (
+                0.95 * more[i - 1] + 0.3 * rng.normal(size=k) if time[i] else rng.normal(size=k)
+            )
     order = rng.permutation(seen.shape[1] + k)
-    return np.concatenate([seen, size * more], 1)[:, order].astype("float32"), f"{detail}; {k} {kind} of {size}"
+    return np.concatenate([seen, size * more], 1)[:, order].astype(
+        "float32"
+    ), f"{detail}; {k} {kind} of {size}"
 
 
 def looks(rng, features, episode, time):
     """Every state has several faces, and noise."""
     rows, which = ids(features)
     m, d = int(rng.integers(2, 5)), int(rng.choice([3, 6, 12]))
-    return blurred(rng, rng.normal(size=(len(rows) * m, d)), which * m + rng.integers(m, size=len(which)))
+    return blurred(
+        rng, rng.normal(size=(len(rows) * m, d)), which * m + rng.integers(m, size=len(which))
+    )
 
 
 def angles(rng, features, episode, time):
@@ -163,14 +177,18 @@ def cells(rng, features, episode, time):
 def measured(rng, features, episode, time):
     """Noise, and then rounded as a device would."""
     seen, detail = noisy_unit(rng, features, episode, time)
-    return np.round(seen, 2 if sizes(features).max() < 8 else 3).astype("float32"), detail + ", rounded"
+    return np.round(seen, 2 if sizes(features).max() < 8 else 3).astype(
+        "float32"
+    ), detail + ", rounded"
 
 
 def mixed_scales(rng, features, episode, time):
     rows, which = ids(features)
     seen = rows[which] + float(rng.choice(NOISE)) * rng.normal(size=(len(which), rows.shape[1]))
     scales = 10.0 ** rng.uniform(-3, 3, rows.shape[1])
-    return (seen * scales + scales * rng.normal(size=rows.shape[1])).astype("float32"), str(scales.round(4).tolist())
+    return (seen * scales + scales * rng.normal(size=rows.shape[1])).astype("float32"), str(
+        scales.round(4).tolist()
+    )
 
 
 def scene(rng, features, episode, time):
@@ -184,7 +202,9 @@ def scene(rng, features, episode, time):
         for f, strip in enumerate(strips):
             columns = np.array_split(np.arange(side), min(size[f], side))
             mark = row[f] % len(columns)
-            pictures[i, strip[0] : strip[-1] + 1, columns[mark]] = 255 - 60 * (row[f] // len(columns))
+            pictures[i, strip[0] : strip[-1] + 1, columns[mark]] = 255 - 60 * (
+                row[f] // len(columns)
+            )
     return grainy(rng, pictures, which)
 
 
@@ -203,7 +223,13 @@ def grainy(rng, pictures, which):
         seen = seen + grain * rng.normal(size=seen.shape)
     seen = np.clip(np.round(seen), 0, 255).astype("uint8")
     layout = str(rng.choice(["plain", "first", "last"]))
-    seen = seen[:, None] if layout == "first" else np.repeat(seen[..., None], 3, 3) if layout == "last" else seen
+    seen = (
+        seen[:, None]
+        if layout == "first"
+        else np.repeat(seen[..., None], 3, 3)
+        if layout == "last"
+        else seen
+    )
     return seen, f"{seen.shape[1:]}, grain {grain}"
 
 
@@ -213,6 +239,17 @@ def catalogue(*functions):
 
 TABLES = catalogue(number, numbers, onehot, bits, plain, embedded_exact, angles_exact)
 VECTORS = catalogue(
-    noisy, noisy_unit, embedded, linear, nonlinear, hot_noise, nuisance, looks, angles, cells, measured, mixed_scales
+    noisy,
+    noisy_unit,
+    embedded,
+    linear,
+    nonlinear,
+    hot_noise,
+    nuisance,
+    looks,
+    angles,
+    cells,
+    measured,
+    mixed_scales,
 )
 IMAGES = catalogue(scene, patterns)

@@ -8,8 +8,8 @@
 
 Every data set is NAME-v0 (written by the minari package), NAME.npz (the same as plain arrays),
 NAME.truth.npy (the block of every observation, episode after episode, L + 1 each) and NAME.json.
-The behaviour is uniformly random. PSIFOLD_SURVEY_SEED is the seed where --seed is not given; `fresh`
-draws one, for figures on data that nobody has looked at.
+The behaviour is uniformly random. PSIFOLD_SURVEY_SEED is the seed where --seed is not given;
+`fresh` draws one, for figures on data that nobody has looked at.
 """
 
 import argparse
@@ -48,7 +48,9 @@ def collect(task, seed):
         observations.append(task.observe())
         keys.append(task.key() if named else None)
         while not terminated and length < task.limit:
-            action = task.choose(rng) if hasattr(task, "choose") else int(rng.integers(task.n_actions))
+            action = (
+                task.choose(rng) if hasattr(task, "choose") else int(rng.integers(task.n_actions))
+            )
             reward, terminated = task.step(action)
             observations.append(task.observe())
             keys.append(None if terminated or not named else task.key())
@@ -108,7 +110,9 @@ def write_minari(folder, task, data):
     shutil.rmtree(folder / f"{task.name}-v0", ignore_errors=True)
     if len(data["episode_lengths"]) > MOST_EPISODES:
         return
-    os.environ["MINARI_DATASETS_PATH"] = str(folder.resolve())  # it loses its way with a relative one
+    os.environ["MINARI_DATASETS_PATH"] = str(
+        folder.resolve()
+    )  # it loses its way with a relative one
     import gymnasium as gym
     import minari
     from minari.data_collector import EpisodeBuffer
@@ -167,8 +171,15 @@ def make(folder, task, seed):
     about.write_text(json.dumps(meta, indent=1) + "\n")
     known = "truth unknown"
     if truth.exists():
-        known = "{latent_states} latent states, {pairs_under_5} of {pairs} pairs under 5 visits".format(**meta)
-    print(f"{task.name}: {meta['transitions']} transitions, {known} ({time.time() - started:.0f} s)", flush=True)
+        known = (
+            "{latent_states} latent states, {pairs_under_5} of {pairs} pairs under 5 visits".format(
+                **meta
+            )
+        )
+    print(
+        f"{task.name}: {meta['transitions']} transitions, {known} ({time.time() - started:.0f} s)",
+        flush=True,
+    )
 
 
 def seed_in(path):
@@ -195,7 +206,9 @@ def verdict(rows):
 def command_run(arguments):
     there = [name for name in arguments.tasks if (arguments.folder / f"{name}.json").exists()]
     names = arguments.only or there
-    return verdict(survey(arguments.folder, names, arguments.psifold, arguments.limit, arguments.json))
+    return verdict(
+        survey(arguments.folder, names, arguments.psifold, arguments.limit, arguments.json)
+    )
 
 
 def command_quick(arguments):
@@ -227,13 +240,17 @@ def names_of(text, tasks):
     names = text.split(",")
     for name in names:
         if name not in tasks:
-            raise argparse.ArgumentTypeError(f"no task is called {name}; there are {', '.join(tasks)}")
+            raise argparse.ArgumentTypeError(
+                f"no task is called {name}; there are {', '.join(tasks)}"
+            )
     return names
 
 
 def main(tasks, about):
     """The command line over these tasks."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.set_defaults(tasks=tasks)
     commands = parser.add_subparsers(required=True)
     for name, command in (("make", command_make), ("run", command_run), ("quick", command_quick)):
@@ -241,15 +258,23 @@ def main(tasks, about):
         options.set_defaults(command=command)
         if name != "quick":
             options.add_argument("folder", type=Path)
-            options.add_argument("--only", type=lambda text: names_of(text, tasks), metavar="NAME,...")
+            options.add_argument(
+                "--only", type=lambda text: names_of(text, tasks), metavar="NAME,..."
+            )
         if name != "run":
             seed = os.environ.get("PSIFOLD_SURVEY_SEED", "0")
-            options.add_argument("--seed", type=seed_of, default=seed, help="a number, or fresh [%(default)s]")
+            options.add_argument(
+                "--seed", type=seed_of, default=seed, help="a number, or fresh [%(default)s]"
+            )
         if name != "make":
             options.add_argument("--psifold", type=Path, required=True, help="the program")
-            options.add_argument("--limit", type=float, default=400, help="CPU seconds for each [400]")
+            options.add_argument(
+                "--limit", type=float, default=400, help="CPU seconds for each [400]"
+            )
         if name == "make":
-            options.add_argument("--missing", action="store_true", help="only what is not there with this seed")
+            options.add_argument(
+                "--missing", action="store_true", help="only what is not there with this seed"
+            )
         if name == "run":
             options.add_argument("--json", type=Path, metavar="OUT", help="the rows, for later")
     options = commands.add_parser("compare")

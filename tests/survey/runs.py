@@ -1,4 +1,5 @@
-"""Runs psifold on a data set of the survey, and says whether it was right and whether it was sure."""
+"""Runs psifold on a data set of the survey, and says whether it was right and whether it was
+sure."""
 
 import json
 import os
@@ -20,16 +21,24 @@ ERROR, TIME_OUT = "error", "time-out"
 HEAD = ["task", "true K", "found K", "share wrong", "verdict", "CPU s", "pairs under 5 visits"]
 
 
+def clustering(psifold, data, run, *more):
+    """The words of a clustering whose answer is one JSON object."""
+    words = (psifold, "cluster", data, "-o", run, "--json", "--seed", 0, "--quiet", *more)
+    return [str(word) for word in words]
+
+
 def execute(command, limit):
-    """Exit code (None: out of time), output, errors, and the CPU seconds and mebibytes it took. The limit is
-    on CPU seconds, which do not depend on what else the machine does; a run that sleeps is
+    """Exit code (None: out of time), output, errors, and the CPU seconds and mebibytes it took. The
+    limit is on CPU seconds, which do not depend on what else the machine does; a run that sleeps is
     stopped as well, much later."""
 
     def confine():
         resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, int(limit) + 10))
 
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True, preexec_fn=confine)
+        process = subprocess.Popen(
+            command, stdout=out, stderr=err, start_new_session=True, preexec_fn=confine
+        )
         deadline, late = time.monotonic() + 10 * limit, False
         try:
             while True:
@@ -43,12 +52,18 @@ def execute(command, limit):
         except KeyboardInterrupt:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-        process.returncode = os.waitstatus_to_exitcode(status)  # it was waited for without its knowledge
+        process.returncode = os.waitstatus_to_exitcode(
+            status
+        )  # it was waited for without its knowledge
         out.seek(0)
         err.seek(0)
         texts = [stream.read().decode(errors="replace") for stream in (out, err)]
         seconds = used.ru_utime + used.ru_stime
-        late = late or process.returncode == -signal.SIGXCPU or (process.returncode != 0 and seconds >= limit)
+        late = (
+            late
+            or process.returncode == -signal.SIGXCPU
+            or (process.returncode != 0 and seconds >= limit)
+        )
         code = None if late else process.returncode
         return code, *texts, seconds, used.ru_maxrss / 1024
 
@@ -58,7 +73,9 @@ def is_sure(answer):
     nothing is hidden and nothing could be merged."""
     if "verdict" in answer:
         return answer["verdict"] == "certain"
-    return bool(answer["stable"] and not answer["lack_of_fit"] and answer["certificate"]["mergeable"] == 0)
+    return bool(
+        answer["stable"] and not answer["lack_of_fit"] and answer["certificate"]["mergeable"] == 0
+    )
 
 
 def cluster(folder, name, psifold, limit):
@@ -71,13 +88,16 @@ def cluster(folder, name, psifold, limit):
         data = folder / f"{name}.npz"
     with tempfile.TemporaryDirectory(prefix="psifold-survey-") as scratch:
         run = Path(scratch) / "run"
-        command = [psifold, "cluster", data, "-o", run, "--json", "--seed", "0", "--quiet"]
-        code, out, err, seconds, mebibytes = execute([str(word) for word in command], limit)
+        command = clustering(psifold, data, run)
+        code, out, err, seconds, mebibytes = execute(command, limit)
         row |= {"cpu_seconds": round(seconds, 2), "mebibytes": round(mebibytes), "limit": limit}
         if code is None:
             return row | {"class": TIME_OUT}
         if code != 0:
-            return row | {"class": ERROR, "message": (err.strip().splitlines() or [f"exit code {code}"])[-1]}
+            return row | {
+                "class": ERROR,
+                "message": (err.strip().splitlines() or [f"exit code {code}"])[-1],
+            }
         answer = json.loads(out)
         labels = np.load(run / "clusters.npy")
     sure = is_sure(answer)
@@ -88,14 +108,22 @@ def cluster(folder, name, psifold, limit):
     truth = np.load(folder / f"{name}.truth.npy")
     wrong = misplaced(truth, labels)
     right = wrong == 0 and row["found"] == row["true"]
-    kind = (SURE_AND_RIGHT if sure else UNSURE_AND_RIGHT) if right else (SURE_AND_WRONG if sure else UNSURE_AND_WRONG)
+    kind = (
+        (SURE_AND_RIGHT if sure else UNSURE_AND_RIGHT)
+        if right
+        else (SURE_AND_WRONG if sure else UNSURE_AND_WRONG)
+    )
     return row | {"misplaced": wrong, "observations": len(truth), "class": kind}
 
 
 def cells(row):
     """The row as it is printed."""
     name = row["name"] + (" (not Markov)" if row["aliased"] else "")
-    share = "" if row.get("misplaced") is None else f"{100 * row['misplaced'] / row['observations']:.2f} %"
+    share = (
+        ""
+        if row.get("misplaced") is None
+        else f"{100 * row['misplaced'] / row['observations']:.2f} %"
+    )
     few = "" if row["pairs"] is None else f"{row['pairs_under_5']} of {row['pairs']}"
     known = ["" if row.get(key) is None else str(row[key]) for key in ("true", "found")]
     verdict = row["class"] + (f": {row['message']}" if "message" in row else "")
@@ -115,8 +143,8 @@ def summary(rows):
 
 
 def survey(folder, names, psifold, limit, output=None):
-    """Runs all of them, prints the table as it goes, and keeps the rows in a file after each. Rows of
-    other tasks that are in the file stay there."""
+    """Runs all of them, prints the table as it goes, and keeps the rows in a file after each. Rows
+    of other tasks that are in the file stay there."""
     before = json.loads(output.read_text()) if output and output.exists() else []
     before = [row for row in before if row["name"] not in names]
     print(line(HEAD))

@@ -1,14 +1,19 @@
 """How states are shown: the space of an observation, and small pictures of toy-text states.
 
-The pictures are drawn from the state alone. Gymnasium's own depend on the last action (which way the
-elf looks), and are large.
+The pictures are drawn from the state alone. Gymnasium's own depend on the last action (which way
+the elf looks), and are large.
 """
 
 import gymnasium as gym
 import numpy as np
 
 CELL = 4
-FROZEN_LAKE = {b"S": (200, 230, 255), b"F": (170, 210, 250), b"H": (20, 40, 90), b"G": (250, 220, 90)}
+FROZEN_LAKE = {
+    b"S": (200, 230, 255),
+    b"F": (170, 210, 250),
+    b"H": (20, 40, 90),
+    b"G": (250, 220, 90),
+}
 LANDMARKS = [(255, 0, 0), (0, 255, 0), (255, 255, 0), (0, 0, 255)]
 
 
@@ -25,7 +30,10 @@ def paint(cells):
 
 def dot(image, row, column, colour, inset=1):
     """A square inside the cell."""
-    image[row * CELL + inset : (row + 1) * CELL - inset, column * CELL + inset : (column + 1) * CELL - inset] = colour
+    image[
+        row * CELL + inset : (row + 1) * CELL - inset,
+        column * CELL + inset : (column + 1) * CELL - inset,
+    ] = colour
 
 
 def frozen_lake(env, state):
@@ -44,8 +52,8 @@ def cliff(env, state):
 
 
 def taxi(env, state):
-    """Landmarks in their colours; the destination has a black upper edge, a waiting passenger is a white
-    lower edge, and the taxi is orange, or pink with the passenger inside."""
+    """Landmarks in their colours; the destination has a black upper edge, a waiting passenger is a
+    white lower edge, and the taxi is orange, or pink with the passenger inside."""
     row, column, passenger, destination = env.decode(state)
     image = paint(np.full((5, 5, 3), 128))
     for r in range(5):

@@ -1,8 +1,9 @@
 """The catalogue of the survey.
 
-A task is reset, stepped and looked at; key() names its true state, and model(keys) is the exact model of
-all states that can be reached. Tasks whose truth is unknown have neither. Environments are stepped
-without their wrappers: the time limit is kept by who collects, and is truncation, never termination.
+A task is reset, stepped and looked at; key() names its true state, and model(keys) is the exact
+model of all states that can be reached. Tasks whose truth is unknown have neither. Environments are
+stepped without their wrappers: the time limit is kept by who collects, and is truncation, never
+termination.
 """
 
 import gymnasium as gym
@@ -27,14 +28,28 @@ def toy_text():
                 yield name, count, ToyText, options
                 if starts:
                     yield name + "-noisy", count, ToyText, options | {"show": "noisy"}
-                    yield name + "-rendered", count, ToyText, options | {"show": "rendered", "draw": shows.frozen_lake}
+                    yield (
+                        name + "-rendered",
+                        count,
+                        ToyText,
+                        options | {"show": "rendered", "draw": shows.frozen_lake},
+                    )
     taxi = next(name for name in ("Taxi-v4", "Taxi-v3") if name in gym.registry)
-    for name, extra in (("taxi", {}), ("taxi-rainy", {"is_rainy": True}), ("taxi-fickle", {"fickle_passenger": True})):
+    for name, extra in (
+        ("taxi", {}),
+        ("taxi-rainy", {"is_rainy": True}),
+        ("taxi-fickle", {"fickle_passenger": True}),
+    ):
         options = {"env_id": taxi} | extra
         yield name, 100_000, ToyText, options
         if name != "taxi-fickle":
             yield name + "-noisy", 100_000, ToyText, options | {"show": "noisy"}
-            yield name + "-rendered", 100_000, ToyText, options | {"show": "rendered", "draw": shows.taxi}
+            yield (
+                name + "-rendered",
+                100_000,
+                ToyText,
+                options | {"show": "rendered", "draw": shows.taxi},
+            )
     for wet in (False, True):
         for starts in (False, True):
             name = "cliff" + "-slippery" * wet + "-starts" * starts
@@ -42,7 +57,12 @@ def toy_text():
             yield name, 50_000, ToyText, options
             if starts:
                 yield name + "-noisy", 50_000, ToyText, options | {"show": "noisy"}
-                yield name + "-rendered", 50_000, ToyText, options | {"show": "rendered", "draw": shows.cliff}
+                yield (
+                    name + "-rendered",
+                    50_000,
+                    ToyText,
+                    options | {"show": "rendered", "draw": shows.cliff},
+                )
     yield "blackjack", 100_000, Blackjack, {"sab": False}
     yield "blackjack-sab", 100_000, Blackjack, {"sab": True}
 
@@ -64,11 +84,20 @@ def grids():
             yield label, fewer, Grid, {"env_id": env_id, "show": show} | options
             if name == "empty8" or (wandering and show == "pixels"):
                 continue
-            yield label + "-random", fewer, Grid, {"env_id": several, "show": show, "layouts": layouts} | options
+            yield (
+                label + "-random",
+                fewer,
+                Grid,
+                {"env_id": several, "show": show, "layouts": layouts} | options,
+            )
 
 
 def untold():
-    for name, env_id in (("cartpole", "CartPole-v1"), ("acrobot", "Acrobot-v1"), ("mountaincar", "MountainCar-v0")):
+    for name, env_id in (
+        ("cartpole", "CartPole-v1"),
+        ("acrobot", "Acrobot-v1"),
+        ("mountaincar", "MountainCar-v0"),
+    ):
         yield name, 100_000, Classic, {"env_id": env_id}
     for game in ("breakout", "freeway", "asterix"):
         yield "minatar-" + game, 100_000, MinAtar, {"game": game}

@@ -1,4 +1,5 @@
-"""Gymnasium's toy text: every one of these tasks has an exact table, or rules short enough to write down."""
+"""Gymnasium's toy text: every one of these tasks has an exact table, or rules short enough to write
+down."""
 
 import gymnasium as gym
 import numpy as np
@@ -9,10 +10,20 @@ NOISE, DIMENSIONS, LOOKS = 0.05, 8, 2
 
 
 class ToyText:
-    """A task with a table env.P. With starts, episodes begin in any state that can be reached: from the
-    fixed start a random walk sees the far end of FrozenLake 8x8 a handful of times."""
+    """A task with a table env.P. With starts, episodes begin in any state that can be reached: from
+    the fixed start a random walk sees the far end of FrozenLake 8x8 a handful of times."""
 
-    def __init__(self, name, transitions, env_id, starts=False, show="index", limit=None, draw=None, **options):
+    def __init__(
+        self,
+        name,
+        transitions,
+        env_id,
+        starts=False,
+        show="index",
+        limit=None,
+        draw=None,
+        **options,
+    ):
         self.name, self.transitions, self.starts, self.show = name, transitions, starts, show
         self.env = gym.make(env_id, **options).unwrapped
         self.limit = limit or gym.spec(env_id).max_episode_steps
@@ -69,7 +80,10 @@ class ToyText:
                 elif armed and self.changes_mind(s, after):
                     *where, destination = self.env.decode(after)
                     others = [d for d in range(4) if d != destination]
-                    row += [(probability / 3, (self.env.encode(*where, d), False), reward) for d in others]
+                    row += [
+                        (probability / 3, (self.env.encode(*where, d), False), reward)
+                        for d in others
+                    ]
                 else:
                     row.append((probability, self.named(int(after), armed), reward))
             rows.append(row)
@@ -81,13 +95,18 @@ class ToyText:
         return before[2] == 4 and before[:2] != now[:2]
 
     def model(self, _keys):
-        starts = [(s, armed) for s, _ in self.first for armed in (False, True)] if self.fickle else self.first
+        starts = (
+            [(s, armed) for s, _ in self.first for armed in (False, True)]
+            if self.fickle
+            else self.first
+        )
         return explore(starts, self.outcomes)
 
 
 class Blackjack:
-    """Sum, the dealer's card, usable ace. The deck is infinite, so these are the whole state, except by
-    the rules of Sutton and Barto (sab), where 21 from two cards is more than 21 from three: hidden."""
+    """Sum, the dealer's card, usable ace. The deck is infinite, so these are the whole state,
+    except by the rules of Sutton and Barto (sab), where 21 from two cards is more than 21 from
+    three: hidden."""
 
     limit = 100
 
@@ -107,7 +126,10 @@ class Blackjack:
         return float(reward), bool(terminated)
 
     def key(self):
-        return (*self.env._get_obs(), self.sab and len(self.env.player) == 2 and self.env._get_obs()[0] == 21)
+        return (
+            *self.env._get_obs(),
+            self.sab and len(self.env.player) == 2 and self.env._get_obs()[0] == 21,
+        )
 
     def observe(self):
         return np.array(self.env._get_obs(), np.int64)
@@ -134,7 +156,11 @@ class Blackjack:
             if after > 21 and soft:
                 after, soft = after - 10, 0
             probability = (4 if card == 10 else 1) / 13
-            hit.append((probability, None, -1.0) if after > 21 else (probability, (after, dealer, soft, False), 0.0))
+            hit.append(
+                (probability, None, -1.0)
+                if after > 21
+                else (probability, (after, dealer, soft, False), 0.0)
+            )
         return [[(probability, None, float(reward)) for reward, probability in stick.items()], hit]
 
     def dealers(self, shown):
@@ -149,7 +175,12 @@ class Blackjack:
                 found[end] = found.get(end, 0.0) + probability
                 return
             for card in range(1, 11):
-                go(low + card, has_ace or card == 1, cards + 1, probability * (4 if card == 10 else 1) / 13)
+                go(
+                    low + card,
+                    has_ace or card == 1,
+                    cards + 1,
+                    probability * (4 if card == 10 else 1) / 13,
+                )
 
         go(shown, shown == 1, 1, 1.0)
         return found

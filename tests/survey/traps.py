@@ -40,14 +40,20 @@ def uniform_start(task):
 
 
 def in_guises(rng, task, copies):
-    """Every state but terminal ones in so many guises (a number, or one for each state), which come in
-    shares of their own whatever led to them. Returns the task, and the state that each guise is of."""
+    """Every state but terminal ones in so many guises (a number, or one for each state), which come
+    in shares of their own whatever led to them. Returns the task, and the state that each guise is
+    of."""
     k = len(task.ends)
     copies = np.where(task.ends, 1, np.broadcast_to(copies, k))
     of = np.repeat(np.arange(k), copies)
     share = np.concatenate([rng.dirichlet(np.full(n, 5.0)) for n in copies])
-    more = latent.Task(task.move[of][:, :, of] * share, task.reward[of][:, :, of],
-                       task.start[of] * share, task.policy[of], task.ends[of])
+    more = latent.Task(
+        task.move[of][:, :, of] * share,
+        task.reward[of][:, :, of],
+        task.start[of] * share,
+        task.policy[of],
+        task.ends[of],
+    )
     if task.noise is not None:
         more.noise = task.noise[of]
     more.coins = task.coins
@@ -55,8 +61,8 @@ def in_guises(rng, task, copies):
 
 
 def shift(rng, task, s, a, by):
-    """Moves so much probability of (s, a) from one next state to another that it leads to, or, where there
-    is only one, to any. Returns whether that was possible."""
+    """Moves so much probability of (s, a) from one next state to another that it leads to, or,
+    where there is only one, to any. Returns whether that was possible."""
     row = task.move[s, a]
     from_ = int(row.argmax())
     others = np.flatnonzero((row > 0) & (np.arange(len(row)) != from_))
@@ -71,8 +77,8 @@ def shift(rng, task, s, a, by):
 
 
 def product(task, hidden, step):
-    """States (s, h): step(h, s, a, t) gives the probabilities of the next h. Rewards and moves of s are
-    those of task[h] (a list)."""
+    """States (s, h): step(h, s, a, t) gives the probabilities of the next h. Rewards and moves of s
+    are those of task[h] (a list)."""
     k, actions = task[0].policy.shape
     n = hidden
     both = table(k * n, actions)
@@ -95,8 +101,8 @@ def small(rng, low=3, high=7, **options):
 
 
 def walk(trap, rng):
-    """Walks as latent.walk has them, or under whoever chooses: choose(t, episode, state, action, reward
-    before), arrays over episodes, returns (episodes, A)."""
+    """Walks as latent.walk has them, or under whoever chooses: choose(t, episode, state, action,
+    reward before), arrays over episodes, returns (episodes, A)."""
     task = trap.task
     if trap.choose is None:
         return latent.walk(task, rng, trap.size, trap.length, trap.episodes)

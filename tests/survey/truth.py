@@ -1,8 +1,9 @@
-"""What is true of a finite task: its coarsest reward-predictive partition, and how far an answer is from it.
+"""What is true of a finite task: its coarsest reward-predictive partition, and how far an answer is
+from it.
 
-A model is a dict: state -> one list per action -> outcomes (probability, next state, reward). A next
-state of None is the end of the episode. States are whatever the task uses as keys. The end of a time
-limit is no end in this sense: the task would have gone on.
+A model is a dict: state -> one list per action -> outcomes (probability, next state, reward). A
+next state of None is the end of the episode. States are whatever the task uses as keys. The end of
+a time limit is no end in this sense: the task would have gone on.
 """
 
 from math import fsum
@@ -32,17 +33,20 @@ def explore(starts, outcomes):
 
 
 def partition(model, whole_distribution=False):
-    """state -> block, for the coarsest partition in which block and action determine the expected reward and
-    the probability of each next block. The end is block 0. With whole_distribution the block must
-    determine the joint distribution of reward and next block, which is what a program that predicts
-    reward classes sees; where both agree, there is no question which of them was meant."""
+    """state -> block, for the coarsest partition in which block and action determine the expected
+    reward and the probability of each next block. The end is block 0. With whole_distribution the
+    block must determine the joint distribution of reward and next block, which is what a program
+    that predicts reward classes sees; where both agree, there is no question which of them was
+    meant."""
     block = dict.fromkeys(model, 1)
     block[None] = 0
     count = 1
     while True:
         names = {}
         refined = {
-            state: names.setdefault((block[state], signature(rows, block, whole_distribution)), len(names) + 1)
+            state: names.setdefault(
+                (block[state], signature(rows, block, whole_distribution)), len(names) + 1
+            )
             for state, rows in model.items()
         }
         refined[None] = 0
@@ -63,7 +67,9 @@ def signature(rows, block, whole_distribution):
         found.append(
             (
                 round(expected, DIGITS) + 0.0,  # no minus zero
-                tuple(sorted((kind, round(fsum(sorted(ps)), DIGITS)) for kind, ps in parts.items())),
+                tuple(
+                    sorted((kind, round(fsum(sorted(ps)), DIGITS)) for kind, ps in parts.items())
+                ),
             )
         )
     return tuple(found)
@@ -83,11 +89,13 @@ def coverage(model, n_actions, states, actions):
 
 
 def check(model, before, actions, rewards, after):
-    """The model is held against the data, so that a mistake in it is no mistake of psifold's: nothing
-    may happen that it excludes, and no outcome may be six standard deviations too frequent or rare.
-    Returns the largest deviation."""
+    """The model is held against the data, so that a mistake in it is no mistake of psifold's:
+    nothing may happen that it excludes, and no outcome may be six standard deviations too frequent
+    or rare. Returns the largest deviation."""
     visits, seen = {}, {}
-    for state, action, reward, then in zip(before, actions.tolist(), rewards.tolist(), after, strict=True):
+    for state, action, reward, then in zip(
+        before, actions.tolist(), rewards.tolist(), after, strict=True
+    ):
         pair = (state, action)
         visits[pair] = visits.get(pair, 0) + 1
         seen.setdefault(pair, {}).setdefault((then, reward), 0)
@@ -98,11 +106,16 @@ def check(model, before, actions, rewards, after):
         for probability, then, reward in model[state][action]:
             chance[then, float(reward)] = chance.get((then, float(reward)), 0.0) + probability
         for outcome in seen[state, action]:
-            assert chance.get(outcome, 0.0) > 0, f"the model excludes {outcome} after {state}, {action}"
+            assert chance.get(outcome, 0.0) > 0, (
+                f"the model excludes {outcome} after {state}, {action}"
+            )
         for outcome, probability in chance.items():
             variance = count * probability * (1 - probability)
             if variance > FEW:
-                worst = max(worst, abs(seen[state, action].get(outcome, 0) - count * probability) / variance**0.5)
+                worst = max(
+                    worst,
+                    abs(seen[state, action].get(outcome, 0) - count * probability) / variance**0.5,
+                )
     assert worst < 6, f"an outcome is {worst:.1f} standard deviations from what the model says"
     return worst
 
@@ -132,15 +145,17 @@ def misplaced(truth, labels):
 
 
 def self_check():
-    """The real tasks hardly fold, so that a partition that is too fine would go unnoticed there. Here: a
-    grid of three rows and four columns, where only the column matters and the row drifts; the last
-    column pays and ends, in one row of the second version by the toss of a coin."""
+    """The real tasks hardly fold, so that a partition that is too fine would go unnoticed there.
+    Here: a grid of three rows and four columns, where only the column matters and the row drifts;
+    the last column pays and ends, in one row of the second version by the toss of a coin."""
     for lucky in (False, True):
 
         def outcomes(state, lucky=lucky):
             row, column = state
             drift = [(0.25, (row - 1) % 3), (0.75, (row + 1) % 3)]
-            paid = [(0.5, None, 2.0), (0.5, None, 0.0)] if lucky and row == 0 else [(1.0, None, 1.0)]
+            paid = (
+                [(0.5, None, 2.0), (0.5, None, 0.0)] if lucky and row == 0 else [(1.0, None, 1.0)]
+            )
             right = paid if column == 3 else [(p, (r, column + 1), 0.0) for p, r in drift]
             return [right, [(1.0, (r, column), 0.0) for r in [(row + 1) % 3]]]
 

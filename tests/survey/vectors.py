@@ -4,36 +4,38 @@
     vectors.py run FOLDER --psifold PATH [--json OUT] [--limit SECONDS] [--only FAMILY] [--jobs N]
 
 `make` writes NNNN-family.npz, with the exact smallest truth as latent_states, and a .json beside it
-that says how the instance was made and how well its data tell its states apart. `run` clusters all of
-them with default options, and fails if an answer is wrong and was given as certain. Instances 0 to 99
-are for development; 1000 and above are to be looked at when nothing is changed any more.
+that says how the instance was made and how well its data tell its states apart. `run` clusters all
+of them with default options, and fails if an answer is wrong and was given as certain. Instances 0
+to 99 are for development; 1000 and above are to be looked at when nothing is changed any more.
 
-No answer is right where two states look the same (family hidden), and "wrong, not certain" is what is
-wanted there; where every reward is the same and nothing ends (constant), so is one state, or an error
-with a sentence that says it.
+No answer is right where two states look the same (family hidden), and "wrong, not certain" is what
+is wanted there; where every reward is the same and nothing ends (constant), so is one state, or an
+error with a sentence that says it.
 """
 
 import argparse
 import json
-import os
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import latent
 import numpy as np
 from families import FAMILIES
+from runs import clustering, execute
 from scipy.optimize import linear_sum_assignment
 
 MISPLACED = 1e-4  # of all observations: looks may be nine standard deviations apart
 MEMORY = 100.0  # nats that must speak against a Markov task where two states look the same
-CLASSES = ("exact, certain", "exact, not certain", "wrong, not certain", "WRONG AND CERTAIN", "error",
-           "time-out")
+CLASSES = (
+    "exact, certain",
+    "exact, not certain",
+    "wrong, not certain",
+    "WRONG AND CERTAIN",
+    "error",
+    "time-out",
+)
 
 
 # Making
@@ -96,12 +98,23 @@ def instance(number):
     """Facts and arrays of one instance."""
     name, plan, walks, truth, facts, rng = drawn(number)
     observations = plan.look(rng, walks.states, walks.lengths).astype(np.float32)
-    facts = {"number": number, "family": name, "dimensions": observations.shape[1], **facts,
-             "parameters": plan.parameters}
-    return facts, {"observations": observations, "actions": walks.actions.astype(np.int32),
-                   "rewards": walks.rewards, "episode_lengths": walks.lengths,
-                   "terminated": walks.terminated, "truncated": ~walks.terminated,
-                   "n_actions": np.int64(facts["actions"]), "latent_states": truth}
+    facts = {
+        "number": number,
+        "family": name,
+        "dimensions": observations.shape[1],
+        **facts,
+        "parameters": plan.parameters,
+    }
+    return facts, {
+        "observations": observations,
+        "actions": walks.actions.astype(np.int32),
+        "rewards": walks.rewards,
+        "episode_lengths": walks.lengths,
+        "terminated": walks.terminated,
+        "truncated": ~walks.terminated,
+        "n_actions": np.int64(facts["actions"]),
+        "latent_states": truth,
+    }
 
 
 def make(folder, first, last, instance):
@@ -111,8 +124,11 @@ def make(folder, first, last, instance):
         path = folder / f"{number:04d}-{facts['family']}"
         np.savez(path.with_suffix(".npz"), **data)
         path.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
-        print(f"{path.name}: {facts['latent_states']} latent states, {facts['transitions']} "
-              f"transitions, weakest pair {whole(facts['weakest_pair_nats'])} nats", flush=True)
+        print(
+            f"{path.name}: {facts['latent_states']} latent states, {facts['transitions']} "
+            f"transitions, weakest pair {whole(facts['weakest_pair_nats'])} nats",
+            flush=True,
+        )
 
 
 # Running
@@ -120,44 +136,6 @@ def make(folder, first, last, instance):
 
 def whole(nats):
     return "–" if nats is None else f"{nats:.0f}"
-
-
-def timed(command, limit):
-    """Exit code (None: out of time), CPU seconds, output and complaint. The limit is one of CPU
-    seconds, so that it means the same on a busy machine; ten times as much by the clock is final."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err)
-        over = threading.Event()
-
-        def watch():
-            until = time.monotonic() + 10 * limit
-            while not over.wait(0.5):
-                if time.monotonic() > until or cpu_seconds(process.pid) > limit:
-                    late.set()
-                    os.kill(process.pid, signal.SIGKILL)
-                    return
-
-        late = threading.Event()
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        over.set()
-        watcher.join()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(file.read().decode(errors="replace"))
-    code = None if late.is_set() else process.returncode
-    return code, usage.ru_utime + usage.ru_stime, *texts
-
-
-def cpu_seconds(pid):
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def misplaced(found, truth):
@@ -172,19 +150,31 @@ def misplaced(found, truth):
 def is_certain(answer):
     if "verdict" in answer:
         return answer["verdict"] == "certain"
-    return answer["stable"] and not answer["lack_of_fit"] and answer["certificate"]["mergeable"] == 0
+    return (
+        answer["stable"] and not answer["lack_of_fit"] and answer["certificate"]["mergeable"] == 0
+    )
 
 
 def judged(path, psifold, limit):
     facts = json.loads(path.with_suffix(".json").read_text())
-    row = {key: facts[key] for key in ("number", "family", "latent_states", "weakest_pair_nats",
-                                       "markov", "dimensions", "actions", "transitions")}
+    row = {
+        key: facts[key]
+        for key in (
+            "number",
+            "family",
+            "latent_states",
+            "weakest_pair_nats",
+            "markov",
+            "dimensions",
+            "actions",
+            "transitions",
+        )
+    }
     row["decided"] = facts.get("decided", True)  # whether data like these could tell what is true
     with tempfile.TemporaryDirectory(prefix="psifold-survey-") as folder:
         run = pathlib.Path(folder) / "run"
-        code, seconds, out, complaint = timed(
-            [psifold, "cluster", path, "-o", run, "--json", "--seed", "0", "--quiet", "--threads", "1"],
-            limit)
+        command = clustering(psifold, path, run, "--threads", 1)
+        code, out, complaint, seconds, _ = execute(command, limit)
         row["cpu_seconds"] = round(seconds, 1)
         if code is None:
             return {**row, "class": "time-out"}
@@ -195,16 +185,24 @@ def judged(path, psifold, limit):
     truth = np.load(path)["latent_states"]
     wrong, certain = misplaced(found, truth), is_certain(answer)
     n_found = answer["latent_states"]
-    exact = facts["markov"] and n_found == facts["latent_states"] and wrong <= MISPLACED * len(truth)
+    exact = (
+        facts["markov"] and n_found == facts["latent_states"] and wrong <= MISPLACED * len(truth)
+    )
     right = exact and (row["decided"] or not certain)
     kind = CLASSES[(0 if certain else 1) if right else (3 if certain else 2)]
-    return {**row, "class": kind, "found": n_found, "misplaced": wrong,
-            "ignored": int((found < 0).sum()), "verdict": answer.get("verdict")}
+    return {
+        **row,
+        "class": kind,
+        "found": n_found,
+        "misplaced": wrong,
+        "ignored": int((found < 0).sum()),
+        "verdict": answer.get("verdict"),
+    }
 
 
 def run(chosen):
-    """Clusters what add_runner's options say, prints the tables, and returns whether any answer was wrong
-    and certain."""
+    """Clusters what add_runner's options say, prints the tables, and returns whether any answer was
+    wrong and certain."""
     out, jobs, only, keep = chosen.json, chosen.jobs, chosen.only, chosen.keep
     rows = json.loads(out.read_text()) if keep and out and out.exists() else []
     known = {row["number"] for row in rows}
@@ -215,10 +213,16 @@ def run(chosen):
     wanted = []
     for path in sorted(chosen.folder.glob("[0-9]*-*.npz")):
         number, family = path.stem.split("-", 1)
-        if chosen.first <= int(number) < chosen.last and int(number) not in known and only in (None, family):
+        if (
+            chosen.first <= int(number) < chosen.last
+            and int(number) not in known
+            and only in (None, family)
+        ):
             wanted.append(path)
     with ThreadPoolExecutor(jobs) as pool:
-        for done in as_completed([pool.submit(judged, path, chosen.psifold, chosen.limit) for path in wanted]):
+        for done in as_completed(
+            [pool.submit(judged, path, chosen.psifold, chosen.limit) for path in wanted]
+        ):
             rows.append(done.result())
             print_row(rows[-1])
             if out:
@@ -237,32 +241,47 @@ def print_row(row):
     true = str(row["latent_states"])
     true += ", not Markov" if not row["markov"] else "" if row["decided"] else ", untold"
     verdict = row["class"] + (": " + row["message"].splitlines()[-1] if "message" in row else "")
-    print(f"| {row['number']} {row['family']} | {true} | {row.get('found', '')} | "
-          f"{row.get('misplaced', '')} | {whole(row['weakest_pair_nats'])} | "
-          f"{row['cpu_seconds']:.0f} | {verdict} |", flush=True)
+    print(
+        f"| {row['number']} {row['family']} | {true} | {row.get('found', '')} | "
+        f"{row.get('misplaced', '')} | {whole(row['weakest_pair_nats'])} | "
+        f"{row['cpu_seconds']:.0f} | {verdict} |",
+        flush=True,
+    )
 
 
 def print_totals(rows):
     print("\n| family | " + " | ".join(CLASSES) + " | CPU s |")
     print("|---" * (len(CLASSES) + 2) + "|")
-    for family in [*dict.fromkeys(row["family"] for row in sorted(rows, key=lambda row: row["number"])), None]:
+    for family in [
+        *dict.fromkeys(row["family"] for row in sorted(rows, key=lambda row: row["number"])),
+        None,
+    ]:
         own = [row for row in rows if family in (None, row["family"])]
         counts = [sum(row["class"] == kind for row in own) for kind in CLASSES]
-        print(f"| {family or 'all'} | " + " | ".join(map(str, counts))
-              + f" | {sum(row['cpu_seconds'] for row in own):.0f} |")
+        print(
+            f"| {family or 'all'} | "
+            + " | ".join(map(str, counts))
+            + f" | {sum(row['cpu_seconds'] for row in own):.0f} |"
+        )
 
 
 def add_runner(commands, families):
-    runner = commands.add_parser("run", help="cluster the instances in a folder and judge the answers")
+    runner = commands.add_parser(
+        "run", help="cluster the instances in a folder and judge the answers"
+    )
     runner.add_argument("folder", type=pathlib.Path)
     runner.add_argument("--psifold", required=True, help="the command")
     runner.add_argument("--json", type=pathlib.Path, help="where results go, one by one")
-    runner.add_argument("--limit", type=float, default=400, help="CPU seconds for one instance [400]")
+    runner.add_argument(
+        "--limit", type=float, default=400, help="CPU seconds for one instance [400]"
+    )
     runner.add_argument("--only", choices=families, help="this family only")
     runner.add_argument("--first", type=int, default=0, help="from this instance on")
     runner.add_argument("--last", type=int, default=10**9, help="to the one before this")
     runner.add_argument("--keep", action="store_true", help="go on with the results in --json")
-    runner.add_argument("--jobs", type=int, default=1, help="so many at a time, on one thread each [1]")
+    runner.add_argument(
+        "--jobs", type=int, default=1, help="so many at a time, on one thread each [1]"
+    )
 
 
 def command_line(doc, families, instance):

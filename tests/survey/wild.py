@@ -4,11 +4,12 @@
     wild.py make FOLDER FROM TO        write instances FROM to TO - 1
     wild.py run FOLDER --psifold build/psifold
 
-The number of an instance draws a task (wild_tasks.py), a way of seeing it, of paying, of acting and of ending. Its
-latent states are those of the exact model, restricted to the states that the data visit; where data leave open
-what they are, because an action was never taken, or where what is seen does not tell them, being certain is
-wrong. From instance 10000 on, what differs is rare and spread over many looks, and all else is plain.
-Instances 0 to 349 and 10000 to 10059 were looked at."""
+The number of an instance draws a task (wild_tasks.py), a way of seeing it, of paying, of acting and
+of ending. Its latent states are those of the exact model, restricted to the states that the data
+visit; where data leave open what they are, because an action was never taken, or where what is seen
+does not tell them, being certain is wrong. From instance 10000 on, what differs is rare and spread
+over many looks, and all else is plain. Instances 0 to 349 and 10000 to 10059 were looked at."""
+
 import sys
 from types import SimpleNamespace
 
@@ -20,8 +21,9 @@ from vectors import command_line
 from wild_tasks import DOORS, TASKS
 
 # --- ways of seeing ------------------------------------------------------------------------------
-# Each takes a generator and a view: which look every row has, what describes each look, step, episode, and the
-# action and reward before (0 at first). A row is of one look, or near enough to it, unless it is said.
+# Each takes a generator and a view: which look every row has, what describes each look, step,
+# episode, and the action and reward before (0 at first). A row is of one look, or near enough to
+# it, unless it is noted.
 
 
 def drawn(rng, n, d):
@@ -54,8 +56,9 @@ def mixed(rng, v):
 
 def multi(rng, v):
     """Whole numbers that describe it, among counters that do not matter."""
-    return np.column_stack([v.step % 5, v.places[v.which], rng.integers(3, size=len(v.which)), v.episode % 4]).astype(
-        np.int64)
+    return np.column_stack(
+        [v.step % 5, v.places[v.which], rng.integers(3, size=len(v.which)), v.episode % 4]
+    ).astype(np.int64)
 
 
 def clock(rng, v):
@@ -68,8 +71,13 @@ def randomised(rng, v):
     looks, colour = drawn(rng, v.n, d), rng.normal(size=d)
     gain = rng.uniform(0.95, 1.05, v.episodes)[v.episode, None] if v.n < 15 else 1.0
     tint = rng.uniform(-5, 5, size=(v.episodes, 3))
-    return np.column_stack([near(rng, looks, v.which, 0.04) * gain, tint[v.episode],
-                            tint[v.episode] @ np.ones(3) * colour[0]])
+    return np.column_stack(
+        [
+            near(rng, looks, v.which, 0.04) * gain,
+            tint[v.episode],
+            tint[v.episode] @ np.ones(3) * colour[0],
+        ]
+    )
 
 
 def walk(rng, v):
@@ -83,21 +91,29 @@ def walk(rng, v):
 
 
 def heavy(rng, v):
-    return np.column_stack([near(rng, drawn(rng, v.n, 4), v.which), rng.standard_t(1.5, size=(len(v.which), 2))])
+    return np.column_stack(
+        [near(rng, drawn(rng, v.n, 4), v.which), rng.standard_t(1.5, size=(len(v.which), 2))]
+    )
 
 
 def bits(rng, v):
     """Bits that say which, and coins."""
     width = max(1, int(np.ceil(np.log2(v.n))))
     code = rng.permutation(2**width)[: v.n]
-    return np.column_stack([code[v.which, None] >> np.arange(width) & 1, rng.integers(2, size=(len(v.which), 3))]
-                           ).astype(np.int64)
+    return np.column_stack(
+        [code[v.which, None] >> np.arange(width) & 1, rng.integers(2, size=(len(v.which), 3))]
+    ).astype(np.int64)
 
 
 def echo(rng, v):
     """The action and the reward before stand beside it."""
-    return np.column_stack([near(rng, drawn(rng, v.n, 4), v.which), one_hot(v.action_before, v.n_actions),
-                            v.reward_before])
+    return np.column_stack(
+        [
+            near(rng, drawn(rng, v.n, 4), v.which),
+            one_hot(v.action_before, v.n_actions),
+            v.reward_before,
+        ]
+    )
 
 
 def echo_whole(rng, v):
@@ -106,7 +122,9 @@ def echo_whole(rng, v):
 
 def turned(rng, v):
     """What matters and what does not, mixed by a rotation."""
-    both = np.column_stack([near(rng, drawn(rng, v.n, 4), v.which, 0.06), 3 * rng.normal(size=(len(v.which), 3))])
+    both = np.column_stack(
+        [near(rng, drawn(rng, v.n, 4), v.which, 0.06), 3 * rng.normal(size=(len(v.which), 3))]
+    )
     return both @ np.linalg.qr(rng.normal(size=(7, 7)))[0]
 
 
@@ -123,7 +141,9 @@ def overlapping(rng, v):
 
 def circle(rng, v):
     """Arcs of a circle, with gaps between them."""
-    angle = 2 * np.pi * (rng.permutation(v.n)[v.which] + rng.uniform(0.15, 0.85, len(v.which))) / v.n
+    angle = (
+        2 * np.pi * (rng.permutation(v.n)[v.which] + rng.uniform(0.15, 0.85, len(v.which))) / v.n
+    )
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
@@ -165,7 +185,7 @@ def jitter(rng, v):
     pixels = np.zeros((len(v.which), 8, 8, 3), np.uint8)
     off = rng.choice(3, p=[0.25, 0.5, 0.25], size=(len(v.which), 2))
     for i, which in enumerate(v.which):
-        pixels[i, off[i, 0]:off[i, 0] + 6, off[i, 1]:off[i, 1] + 6] = sprites[which]
+        pixels[i, off[i, 0] : off[i, 0] + 6, off[i, 1] : off[i, 1] + 6] = sprites[which]
     return pixels
 
 
@@ -175,8 +195,30 @@ def helix(rng, v):
     return np.column_stack([np.cos(at), np.sin(at), 0.3 * at])
 
 
-WAYS = [number, described, mixed, multi, clock, randomised, walk, heavy, bits, echo, echo_whole, turned, guises,
-        overlapping, circle, scales, tiles, noisy_one_hot, last_bit, image, jitter, helix]
+WAYS = [
+    number,
+    described,
+    mixed,
+    multi,
+    clock,
+    randomised,
+    walk,
+    heavy,
+    bits,
+    echo,
+    echo_whole,
+    turned,
+    guises,
+    overlapping,
+    circle,
+    scales,
+    tiles,
+    noisy_one_hot,
+    last_bit,
+    image,
+    jitter,
+    helix,
+]
 FIRST_OF_DOORS, WAYS_OF_DOORS = 10000, [number, described, scales, noisy_one_hot, image, circle]
 
 
@@ -186,11 +228,16 @@ FIRST_OF_DOORS, WAYS_OF_DOORS = 10000, [number, described, scales, noisy_one_hot
 def paid(how, rewards, rng):
     """The same rewards in other units, with costs, or with noise."""
     spread = np.std(rewards) or 1.0
-    return {"plain": lambda: rewards, "huge": lambda: 1e6 * rewards, "tiny": lambda: 1e-6 * rewards,
-            "cost": lambda: rewards - 0.01, "far": lambda: rewards + 1000.0,
-            "noise": lambda: rewards + 0.2 * spread * rng.normal(size=len(rewards)),
-            "float": lambda: rewards.astype(np.float32).astype(float),
-            "loud": lambda: rewards + spread * rng.normal(size=len(rewards))}[how]()
+    return {
+        "plain": lambda: rewards,
+        "huge": lambda: 1e6 * rewards,
+        "tiny": lambda: 1e-6 * rewards,
+        "cost": lambda: rewards - 0.01,
+        "far": lambda: rewards + 1000.0,
+        "noise": lambda: rewards + 0.2 * spread * rng.normal(size=len(rewards)),
+        "float": lambda: rewards.astype(np.float32).astype(float),
+        "loud": lambda: rewards + spread * rng.normal(size=len(rewards)),
+    }[how]()
 
 
 def actor(how, states, n_actions, rng):
@@ -199,27 +246,41 @@ def actor(how, states, n_actions, rng):
     even, one = np.full(n_actions, 1 / n_actions), np.eye(n_actions)
     shy = set(rng.permutation(len(states))[: max(1, len(states) // 8)].tolist())
     index = {state: i for i, state in enumerate(states)}
-    barred = {state: (1 - one[best[state]]) / (n_actions - 1) for state in states if index[state] in shy}
-    return {"uniform": lambda s, before, e: even,
-            "greedy": lambda s, before, e: 0.3 * even + 0.7 * one[best[s]],
-            "never": lambda s, before, e: barred.get(s, even),
-            "again": lambda s, before, e: even if before is None else 0.4 * even + 0.6 * one[before],
-            "favourite": lambda s, before, e: 0.4 * even + 0.6 * one[e % n_actions],
-            "last seldom": lambda s, before, e: 0.97 * np.append(np.full(n_actions - 1, 1 / (n_actions - 1)), 0)
-            + 0.03 * one[-1]}[how]
+    barred = {
+        state: (1 - one[best[state]]) / (n_actions - 1) for state in states if index[state] in shy
+    }
+    return {
+        "uniform": lambda s, before, e: even,
+        "greedy": lambda s, before, e: 0.3 * even + 0.7 * one[best[s]],
+        "never": lambda s, before, e: barred.get(s, even),
+        "again": lambda s, before, e: even if before is None else 0.4 * even + 0.6 * one[before],
+        "favourite": lambda s, before, e: 0.4 * even + 0.6 * one[e % n_actions],
+        "last seldom": lambda s, before, e: (
+            0.97 * np.append(np.full(n_actions - 1, 1 / (n_actions - 1)), 0) + 0.03 * one[-1]
+        ),
+    }[how]
 
 
 def collected(model, starts, odds, size, longest, rng):
     states, actions, rewards, lengths, ends = [], [], [], [], []
-    sums = {state: [np.cumsum([p for p, _, _ in row]) for row in rows] for state, rows in model.items()}
+    sums = {
+        state: [np.cumsum([p for p, _, _ in row]) for row in rows] for state, rows in model.items()
+    }
     while len(actions) < size:
         state, n, before = starts[rng.integers(len(starts))], 0, None
         states.append(state)
         while n < longest and not isinstance(state, str):
-            before = int(np.searchsorted(np.cumsum(odds(state, before, len(lengths))), rng.random() * (1 - 1e-9),
-                                         side="right"))
+            before = int(
+                np.searchsorted(
+                    np.cumsum(odds(state, before, len(lengths))),
+                    rng.random() * (1 - 1e-9),
+                    side="right",
+                )
+            )
             cumulated = sums[state][before]
-            which = int(np.searchsorted(cumulated, rng.random() * cumulated[-1] * (1 - 1e-9), side="right"))
+            which = int(
+                np.searchsorted(cumulated, rng.random() * cumulated[-1] * (1 - 1e-9), side="right")
+            )
             _, state, reward = model[state][before][which]
             states.append(state)
             actions.append(before)
@@ -257,20 +318,54 @@ def instance(number_):
     names = inner + sorted(state for state in model if isinstance(state, str))
     n_actions = len(model[inner[0]])
     shown = {name: world.seen(name) if not isinstance(name, str) else name for name in names}
-    way = (number, described, guises)[rng.integers(3)] if world.plain else WAYS[rng.integers(len(WAYS))]
-    pay = "plain" if world.plain else str(rng.choice(["plain", "plain", "plain", "huge", "tiny", "cost", "far", "noise",
-                                                      "float", "loud"]))
-    acts = str(rng.choice(["uniform", "uniform", "uniform", "greedy", "never", "again", "favourite", "last seldom"]))
+    way = (
+        (number, described, guises)[rng.integers(3)]
+        if world.plain
+        else WAYS[rng.integers(len(WAYS))]
+    )
+    pay = (
+        "plain"
+        if world.plain
+        else str(
+            rng.choice(
+                ["plain", "plain", "plain", "huge", "tiny", "cost", "far", "noise", "float", "loud"]
+            )
+        )
+    )
+    acts = str(
+        rng.choice(
+            [
+                "uniform",
+                "uniform",
+                "uniform",
+                "greedy",
+                "never",
+                "again",
+                "favourite",
+                "last seldom",
+            ]
+        )
+    )
     ending = str(rng.choice(["own", "blank", "as before", "as at first"]))
     if doors:
-        way, pay, acts, ending = WAYS_OF_DOORS[rng.integers(len(WAYS_OF_DOORS))], "plain", "uniform", "own"
+        way, pay, acts, ending = (
+            WAYS_OF_DOORS[rng.integers(len(WAYS_OF_DOORS))],
+            "plain",
+            "uniform",
+            "own",
+        )
     size = int(10 ** (rng.uniform(3.7, 4.3) if world.plain else rng.uniform(2.7, 4.3)))
-    longest = world.longest if world.plain else int(rng.choice([world.longest, world.longest, 10, 1000]))
+    longest = (
+        world.longest if world.plain else int(rng.choice([world.longest, world.longest, 10, 1000]))
+    )
     anywhere = bool(rng.integers(2)) and not world.plain
     starts = inner if anywhere else world.starts
-    odds = actor(acts, sorted(set(shown.values()) - {n for n in names if isinstance(n, str)}), n_actions, rng)
+    odds = actor(
+        acts, sorted(set(shown.values()) - {n for n in names if isinstance(n, str)}), n_actions, rng
+    )
     states, actions, rewards, lengths, ends = collected(
-        model, starts, lambda s, before, e: odds(shown[s], before, e), size, longest, rng)
+        model, starts, lambda s, before, e: odds(shown[s], before, e), size, longest, rng
+    )
 
     # truth
     at = np.delete(np.arange(len(states)), np.cumsum(lengths + 1) - 1)
@@ -285,8 +380,11 @@ def instance(number_):
     seen = np.array([seen_looks.get(shown[n], len(seen_looks) + i) for i, n in enumerate(names)])
     pooled = np.zeros((seen.max() + 1, n_actions))
     np.add.at(pooled, seen, visits)
-    told, one_answer = latent.minimise(restricted(
-        latent.Task(task.move, task.reward, task.start, pooled[seen], task.ends), present))
+    told, one_answer = latent.minimise(
+        restricted(
+            latent.Task(task.move, task.reward, task.start, pooled[seen], task.ends), present
+        )
+    )
     pairs = np.unique(np.stack([seen[present], whole[present]]), axis=1)
     markov = len(np.unique(pairs[0])) == pairs.shape[1]
     truth = np.unique(told[rows], return_inverse=True)[1].astype(np.int32)
@@ -304,33 +402,76 @@ def instance(number_):
         which[over] = which[first[rng.integers(len(first), size=len(over))]]
     inner_places = sorted(seen_looks)
     low = np.min(inner_places, axis=0)
-    places = np.array([inner_places[i] if i < len(inner_places) else low - 3 - (i - len(inner_places)) for i in looks],
-                      float)
+    places = np.array(
+        [
+            inner_places[i] if i < len(inner_places) else low - 3 - (i - len(inner_places))
+            for i in looks
+        ],
+        float,
+    )
     step = np.concatenate([np.arange(n + 1) for n in lengths])
     action_before, reward_before = np.zeros(len(rows), int), np.zeros(len(rows))
     action_before[at + 1], reward_before[at + 1] = actions, rewards
-    view = SimpleNamespace(which=which, n=len(looks), places=places, step=step, action_before=action_before,
-                           reward_before=reward_before, episode=np.repeat(np.arange(len(lengths)), lengths + 1),
-                           episodes=len(lengths), n_actions=n_actions)
+    view = SimpleNamespace(
+        which=which,
+        n=len(looks),
+        places=places,
+        step=step,
+        action_before=action_before,
+        reward_before=reward_before,
+        episode=np.repeat(np.arange(len(lengths)), lengths + 1),
+        episodes=len(lengths),
+        n_actions=n_actions,
+    )
     observations = way(rng, view)
     instance.looks = which  # for whoever looks closer
     if ending == "blank":
         observations[over] = 0
     if observations.dtype == np.float64:
         observations = observations.astype(np.float32)
-    facts = {"number": number_, "family": family, "dimensions": int(np.prod(observations.shape[1:])),
-             "markov": bool(markov), "decided": bool(one_answer and same_partition(whole[present], told[present])),
-             "latent_states": int(truth.max()) + 1, "observations": len(looks), "actions": n_actions,
-             "transitions": len(actions), "episodes": len(lengths), "weakest_pair_nats": nats,
-             "parameters": {"way": way.__name__, "pay": pay, "acts": acts, "ending": ending, "anywhere": anywhere,
-                            "longest": longest}}
+    facts = {
+        "number": number_,
+        "family": family,
+        "dimensions": int(np.prod(observations.shape[1:])),
+        "markov": bool(markov),
+        "decided": bool(one_answer and same_partition(whole[present], told[present])),
+        "latent_states": int(truth.max()) + 1,
+        "observations": len(looks),
+        "actions": n_actions,
+        "transitions": len(actions),
+        "episodes": len(lengths),
+        "weakest_pair_nats": nats,
+        "parameters": {
+            "way": way.__name__,
+            "pay": pay,
+            "acts": acts,
+            "ending": ending,
+            "anywhere": anywhere,
+            "longest": longest,
+        },
+    }
     if world.plain and not markov:
-        trap = SimpleNamespace(task=latent.Task(every.move, every.reward, np.bincount(rows[first], minlength=len(names))
-                                                / len(first), every.policy, every.ends), seen=seen)
+        trap = SimpleNamespace(
+            task=latent.Task(
+                every.move,
+                every.reward,
+                np.bincount(rows[first], minlength=len(names)) / len(first),
+                every.policy,
+                every.ends,
+            ),
+            seen=seen,
+        )
         facts["parameters"]["hidden_nats"] = hidden_nats(trap, walks)
-    return facts, {"observations": observations, "actions": actions, "rewards": paid(pay, rewards, rng),
-                   "episode_lengths": lengths, "terminated": ends, "truncated": ~ends,
-                   "n_actions": np.int64(n_actions), "latent_states": truth}
+    return facts, {
+        "observations": observations,
+        "actions": actions,
+        "rewards": paid(pay, rewards, rng),
+        "episode_lengths": lengths,
+        "terminated": ends,
+        "truncated": ~ends,
+        "n_actions": np.int64(n_actions),
+        "latent_states": truth,
+    }
 
 
 if __name__ == "__main__":

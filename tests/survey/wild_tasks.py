@@ -1,5 +1,5 @@
-"""Tasks that outsiders bring (wild.py): symmetric, with parts that do not matter, rare branches, traps, games, amounts
-that lie close together, and a few of which something is hidden."""
+"""Tasks that outsiders bring (wild.py): symmetric, with parts that do not matter, rare branches,
+traps, games, amounts that lie close together, and a few of which something is hidden."""
 
 import itertools
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import numpy as np
 
 @dataclass
 class World:
-    """States are tuples of as many whole numbers; an end is a string. rows(state): for each action, outcomes
-    (probability, next state, reward)."""
+    """States are tuples of as many whole numbers; an end is a string. rows(state): for each action,
+    outcomes (probability, next state, reward)."""
 
     starts: list
     rows: object
@@ -40,7 +40,9 @@ def modulo(rng):
     m = int(rng.integers(3, 8))
     n = m * int(rng.integers(2, 6))
     steps = [1, 2, n - 1][: int(rng.integers(2, 4))]
-    return World([(0,)], lambda x: [[(1, ((x[0] + k) % n,), float((x[0] + k) % m == 0))] for k in steps], 200)
+    return World(
+        [(0,)], lambda x: [[(1, ((x[0] + k) % n,), float((x[0] + k) % m == 0))] for k in steps], 200
+    )
 
 
 def aside(rng):
@@ -50,9 +52,15 @@ def aside(rng):
     pay, slip = rng.choice([0.0, 0.0, 1.0], size=(n, 3)), float(rng.choice([0, 0.2]))
 
     def rows(x):
-        return [[(p * q, (int(i), int(j)), float(pay[x[0], a]))
-                 for i, p in ((there[x[0], a], 1 - slip), (x[0], slip)) if p
-                 for j, q in ((beside[x[1], a], 0.7), ((x[1] + 1) % m, 0.3))] for a in range(3)]
+        return [
+            [
+                (p * q, (int(i), int(j)), float(pay[x[0], a]))
+                for i, p in ((there[x[0], a], 1 - slip), (x[0], slip))
+                if p
+                for j, q in ((beside[x[1], a], 0.7), ((x[1] + 1) % m, 0.3))
+            ]
+            for a in range(3)
+        ]
 
     return World([(0, 0)], rows)
 
@@ -92,7 +100,12 @@ def nim(rng):
                 found.append([(1, "won", 1.0)])
             else:
                 replies = [y for y in (after(mine, reply) for reply in moves) if y is not None]
-                found.append([(1 / len(replies), y if any(y) else "lost", 0.0 if any(y) else -1.0) for y in replies])
+                found.append(
+                    [
+                        (1 / len(replies), y if any(y) else "lost", 0.0 if any(y) else -1.0)
+                        for y in replies
+                    ]
+                )
         return found
 
     return World([x for x in itertools.product(range(high + 1), repeat=2) if any(x)], rows)
@@ -107,7 +120,11 @@ def branch(rng):
         side, i = x
         if i == n - 1:
             return [[(1, (0, 0), reward if side else 1.0)], [(1, (0, 0), 0.0)]]
-        step = [(1 - rare, (0, i + 1), 0.0), (rare, (1, i + 1), 0.0)] if side == 0 else [(1, (1, i + 1), 0.0)]
+        step = (
+            [(1 - rare, (0, i + 1), 0.0), (rare, (1, i + 1), 0.0)]
+            if side == 0
+            else [(1, (1, i + 1), 0.0)]
+        )
         return [step, [(1, (side, max(0, i - 1)), 0.0)]]
 
     return World([(0, 0)], rows, 100)
@@ -123,21 +140,37 @@ def traps(rng):
         i = x[0]
         if kind[i]:
             return [[(1, x, float(kind[i] == 2))]] * 3
-        return [[(0.8, (int(after[i, a]),), 0.1 * (a == i % 3)), (0.2, ((i + 1) % n,), 0.1 * (a == i % 3))]
-                for a in range(3)]
+        return [
+            [
+                (0.8, (int(after[i, a]),), 0.1 * (a == i % 3)),
+                (0.2, ((i + 1) % n,), 0.1 * (a == i % 3)),
+            ]
+            for a in range(3)
+        ]
 
     return World([(0,)], rows, int(rng.choice([10, 30])))
 
 
 def ladder(rng):
-    """Nothing is paid but at the top; another action at every rung leads up, the others back or down."""
+    """Nothing is paid but at the top; another action at every rung leads up, the others back or
+    down."""
     n, up = int(rng.integers(6, 13)), rng.integers(3, size=20)
     down = bool(rng.integers(2))
 
     def rows(x):
         i = x[0]
-        return [[(1, ((i + 1,) if i + 1 < n else "top") if a == up[i] else (i - 1 if down and i else i,),
-                  float(a == up[i] and i + 1 == n))] for a in range(3)]
+        return [
+            [
+                (
+                    1,
+                    ((i + 1,) if i + 1 < n else "top")
+                    if a == up[i]
+                    else (i - 1 if down and i else i,),
+                    float(a == up[i] and i + 1 == n),
+                )
+            ]
+            for a in range(3)
+        ]
 
     return World([(i,) for i in range(n)] if rng.integers(2) else [(0,)], rows, 80)
 
@@ -151,8 +184,11 @@ def causes(rng):
         i, fuel = x
         if fuel == 0:
             return [[(1, "empty", -1.0)]] * 3
-        return [[(1, (max(0, i - 1), fuel - 1), 0.0)], [(1, (min(n - 1, i + 1), fuel - 1), 0.0)],
-                [(0.5, f"home {i % 3}", float(pay[i])), (0.5, (i, fuel - 1), 0.0)]]
+        return [
+            [(1, (max(0, i - 1), fuel - 1), 0.0)],
+            [(1, (min(n - 1, i + 1), fuel - 1), 0.0)],
+            [(0.5, f"home {i % 3}", float(pay[i])), (0.5, (i, fuel - 1), 0.0)],
+        ]
 
     return World([(i, 4) for i in range(n)], rows)
 
@@ -165,8 +201,16 @@ def idle(rng):
 
     def rows(x):
         i = x[0]
-        return [[(1, x if dead[i, a] else (int(after[i, does[a]]) % n,), float(i == 0 and does[a] == 1))]
-                for a in range(6)]
+        return [
+            [
+                (
+                    1,
+                    x if dead[i, a] else (int(after[i, does[a]]) % n,),
+                    float(i == 0 and does[a] == 1),
+                )
+            ]
+            for a in range(6)
+        ]
 
     return World([(i,) for i in range(n)], rows)
 
@@ -178,7 +222,10 @@ def sums(rng):
     def rows(x):
         count, order = x
         total = sum([0.1] * count) if order else 0.1 * count
-        return [[(0.5, (min(n, count + 1), 0), 0.0), (0.5, (min(n, count + 1), 1), 0.0)], [(1, (0, 0), total)]]
+        return [
+            [(0.5, (min(n, count + 1), 0), 0.0), (0.5, (min(n, count + 1), 1), 0.0)],
+            [(1, (0, 0), total)],
+        ]
 
     return World([(0, 0)], rows, 100)
 
@@ -186,9 +233,20 @@ def sums(rng):
 def values(rng):
     """Rewards that differ by a thousandth, or by a tenth, beside others that are much larger."""
     n, apart = int(rng.integers(5, 10)), float(rng.choice([0.1, 0.001]))
-    after, pay = rng.integers(n, size=(n, 2, 2)), rng.choice([0.0, 1.0, 1 + apart, 1 + 2 * apart, 50.0], size=(n, 2))
-    return World([(0,)], lambda x: [[(0.7, (int(after[x[0], a, 0]),), pay[x[0], a]),
-                                     (0.3, (int(after[x[0], a, 1]),), pay[x[0], a])] for a in (0, 1)])
+    after, pay = (
+        rng.integers(n, size=(n, 2, 2)),
+        rng.choice([0.0, 1.0, 1 + apart, 1 + 2 * apart, 50.0], size=(n, 2)),
+    )
+    return World(
+        [(0,)],
+        lambda x: [
+            [
+                (0.7, (int(after[x[0], a, 0]),), pay[x[0], a]),
+                (0.3, (int(after[x[0], a, 1]),), pay[x[0], a]),
+            ]
+            for a in (0, 1)
+        ],
+    )
 
 
 def lumps(rng, odd=0.0):
@@ -208,14 +266,22 @@ def lumps(rng, odd=0.0):
 
     def rows(x):
         s, c = x
-        return [[(law[s, c, a, t] * share[s, c, a, t, d], (t, d), pay[s, a]) for t in range(k) for d in range(copies)
-                 if law[s, c, a, t] * share[s, c, a, t, d] > 0] for a in range(n_actions)]
+        return [
+            [
+                (law[s, c, a, t] * share[s, c, a, t, d], (t, d), pay[s, a])
+                for t in range(k)
+                for d in range(copies)
+                if law[s, c, a, t] * share[s, c, a, t, d] > 0
+            ]
+            for a in range(n_actions)
+        ]
 
     return World([(0, c) for c in range(copies)], rows)
 
 
 def odd_lump(rng):
-    """The same, and one copy is another state: it leads elsewhere five to thirty times in a hundred."""
+    """The same, and one copy is another state: it leads elsewhere five to thirty times in a
+    hundred."""
     return lumps(rng, float(rng.choice([0.05, 0.15, 0.3])))
 
 
@@ -228,7 +294,9 @@ def torus(rng):
         found = []
         for dx, dy in ((1, 0), (0, 1), (side - 1, 0)):
             y = ((x[0] + dx) % side, (x[1] + dy) % side)
-            found.append([(p, z, float((z[0] - z[1]) % m == 0)) for p, z in ((1 - slip, y), (slip, x)) if p])
+            found.append(
+                [(p, z, float((z[0] - z[1]) % m == 0)) for p, z in ((1 - slip, y), (slip, x)) if p]
+            )
         return found
 
     return World([(0, 0)], rows, 100)
@@ -242,7 +310,11 @@ def keys(rng):
         at, held = x[0], x[1:]
         take = tuple(1 if i == at - 1 else held[i] for i in range(3)) if 1 <= at <= 3 else held
         door = [(1, "out", 1.0)] if at == 0 and sum(held) >= 2 else [(1, (at, *take), 0.0)]
-        return [[(1, ((at + 1) % (n + 1), *held), -0.01)], [(1, ((at - 1) % (n + 1), *held), -0.01)], door]
+        return [
+            [(1, ((at + 1) % (n + 1), *held), -0.01)],
+            [(1, ((at - 1) % (n + 1), *held), -0.01)],
+            door,
+        ]
 
     return World([(0, 0, 0, 0)], rows, 120)
 
@@ -267,7 +339,7 @@ def duel(rng):
     like = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [1 / 3] * 3])
 
     def rows(x):
-        mood, colour = x
+        mood, _colour = x
         found = []
         for a in range(3):
             row = []
@@ -289,14 +361,17 @@ def births(rng):
         i = x[0]
         up, down = (min(n, i + 1),), (i - 1,) if i > 1 else "gone"
         fish = (i - 2,) if i > 2 else "gone"
-        return [[(more, up, 0.0), (0.25, down, 0.0), (0.75 - more, x, 0.0)], [(0.8, fish, float(min(i, 2))),
-                                                                              (0.2, x, 0.0)]]
+        return [
+            [(more, up, 0.0), (0.25, down, 0.0), (0.75 - more, x, 0.0)],
+            [(0.8, fish, float(min(i, 2))), (0.2, x, 0.0)],
+        ]
 
     return World([(n // 2,), (n,)], rows)
 
 
 def lights(rng):
-    """Lamps in a circle; a press turns two of them, and all dark pays; one more flickers, and means nothing."""
+    """Lamps in a circle; a press turns two of them, and all dark pays; one more flickers, and means
+    nothing."""
     n = int(rng.integers(3, 5))
 
     def rows(x):
@@ -310,14 +385,18 @@ def lights(rng):
 
 
 def risk(rng):
-    """Doors that look different: behind half of them one in twenty is a fall, behind the others none."""
+    """Doors that look different: behind half of them one in twenty is a fall, behind the others
+    none."""
     n = int(rng.integers(4, 9))
 
     def rows(x):
         i, p = x[0], 0.05 * (x[0] % 2)
         on = [(1 / n, (j,), 0.0) for j in range(n)]
-        return [[((1 - p) * q, y, r) for q, y, r in on] + [(p, "fallen", -1.0)] * (p > 0), [(1, (i,), -0.01)],
-                [(1, ((i + 2) % n,), 0.0)]]
+        return [
+            [((1 - p) * q, y, r) for q, y, r in on] + [(p, "fallen", -1.0)] * (p > 0),
+            [(1, (i,), -0.01)],
+            [(1, ((i + 2) % n,), 0.0)],
+        ]
 
     return World([(i,) for i in range(n)], rows, 50)
 
@@ -348,8 +427,16 @@ def curfew(rng):
 
     def rows(x):
         i, t = x
-        return [[(1, (int(after[i, a]), t + 1) if t + 1 < over else f"over {after[i, a]}", float(i == 0 and a == 0))]
-                for a in range(2)]
+        return [
+            [
+                (
+                    1,
+                    (int(after[i, a]), t + 1) if t + 1 < over else f"over {after[i, a]}",
+                    float(i == 0 and a == 0),
+                )
+            ]
+            for a in range(2)
+        ]
 
     return World([(i, 0) for i in range(n)], rows, 100, lambda x: x[:1], True)
 
@@ -371,14 +458,45 @@ def cooldown(rng):
     def rows(x):
         i, wait = x
         shot = [(1, ((i + 1) % n, 2), float(i == 0 and wait == 0))]
-        return [[(1, ((i + 1) % n, max(0, wait - 1)), 0.0)], [(1, (i, max(0, wait - 1)), 0.0)], shot]
+        return [
+            [(1, ((i + 1) % n, max(0, wait - 1)), 0.0)],
+            [(1, (i, max(0, wait - 1)), 0.0)],
+            shot,
+        ]
 
     return World([(0, 0)], rows, 100, lambda x: x[:1], True)
 
 
-TASKS = {one.__name__: one for one in (
-    star, modulo, aside, rooms, nim, branch, traps, ladder, causes, idle, sums, values, lumps, odd_lump, torus, keys,
-    phases, duel, births, lights, risk, ledger, curfew, speed, cooldown)}
+TASKS = {
+    one.__name__: one
+    for one in (
+        star,
+        modulo,
+        aside,
+        rooms,
+        nim,
+        branch,
+        traps,
+        ladder,
+        causes,
+        idle,
+        sums,
+        values,
+        lumps,
+        odd_lump,
+        torus,
+        keys,
+        phases,
+        duel,
+        births,
+        lights,
+        risk,
+        ledger,
+        curfew,
+        speed,
+        cooldown,
+    )
+}
 
 
 # Many looks, of which a few do something rare
@@ -391,8 +509,13 @@ def anywhere(n, p=1.0):
 def falls(rng):
     """Doors: every second one has a fall behind it, one time in twenty."""
     n = int(rng.choice([4, 8, 16]))
-    return World([(i,) for i in range(n)], lambda x: [
-        anywhere(n, 1 - 0.05 * (x[0] % 2)) + [(0.05, "fallen", -1.0)] * (x[0] % 2), [(1, x, -0.01)]])
+    return World(
+        [(i,) for i in range(n)],
+        lambda x: [
+            anywhere(n, 1 - 0.05 * (x[0] % 2)) + [(0.05, "fallen", -1.0)] * (x[0] % 2),
+            [(1, x, -0.01)],
+        ],
+    )
 
 
 def bonus(rng):
@@ -412,14 +535,17 @@ def coins(rng):
 
     def rows(x):
         p = 0.5 + 0.15 * (x[0] % 2)
-        return [[(q * share, y, r) for share, r in ((p, 1.0), (1 - p, 0.0)) for q, y, _ in anywhere(n)],
-                [(1, x, -0.01)]]
+        return [
+            [(q * share, y, r) for share, r in ((p, 1.0), (1 - p, 0.0)) for q, y, _ in anywhere(n)],
+            [(1, x, -0.01)],
+        ]
 
     return World([(i,) for i in range(n)], rows)
 
 
 def slip(rng):
-    """Rooms in a circle; the first has several looks, and in one of them a step leads too far one time in ten."""
+    """Rooms in a circle; the first has several looks, and in one of them a step leads too far one
+    time in ten."""
     n, looks = int(rng.integers(5, 9)), int(rng.integers(2, 5))
 
     def room(i):
@@ -435,10 +561,16 @@ def slip(rng):
 
 
 def home(rng):
-    """A coin decides whether one comes home; how much is paid then tells rooms apart, to the last digit."""
+    """A coin decides whether one comes home; how much is paid then tells rooms apart, to the last
+    digit."""
     n, apart = int(rng.integers(3, 7)), float(rng.choice([0.1, 0.001]))
-    return World([(i,) for i in range(n)], lambda x: [
-        [(1, ((x[0] + 1) % n,), 0.0)], [(0.5, "home", 1 + apart * (x[0] % 2)), (0.5, x, 0.0)]])
+    return World(
+        [(i,) for i in range(n)],
+        lambda x: [
+            [(1, ((x[0] + 1) % n,), 0.0)],
+            [(0.5, "home", 1 + apart * (x[0] % 2)), (0.5, x, 0.0)],
+        ],
+    )
 
 
 DOORS = {one.__name__: one for one in (falls, bonus, coins, slip, home)}

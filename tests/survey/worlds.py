@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""More real tasks with exact truth: OpenSpiel, bsuite, MO-Gymnasium, other MiniGrids, wrappers of toy text.
+"""More real tasks with exact truth: OpenSpiel, bsuite, MO-Gymnasium, other MiniGrids, wrappers of
+toy text.
 
     worlds.py make FOLDER [--only NAME,...] [--seed S]     as real.py does
     worlds.py run FOLDER --psifold PATH [--json OUT]
 
-It needs requirements-worlds.txt. Nothing was chosen because psifold finds it: some tasks hide their state,
-some are played by who mostly does what is best, or what was done before.
+It needs requirements-worlds.txt. Nothing was chosen because psifold finds it: some tasks hide their
+state, some are played by who mostly does what is best, or what was done before.
 """
 
 import itertools
@@ -26,14 +27,29 @@ def games():
         ("spiel-catch", 30_000, "catch(rows=8,columns=5)", {}),
         ("spiel-catch-number", 5_000, "catch(rows=6,columns=5)", {"show": "number"}),
         ("spiel-cliff", 50_000, "cliff_walking(height=4,width=6,horizon=9999)", {}),
-        ("spiel-cliff-clock", 50_000, "cliff_walking(height=4,width=6,horizon=30)", {"timed": True}),
+        (
+            "spiel-cliff-clock",
+            50_000,
+            "cliff_walking(height=4,width=6,horizon=30)",
+            {"timed": True},
+        ),
         ("spiel-deepsea", 20_000, "deep_sea(size=5)", {}),
         ("spiel-tictactoe", 100_000, "tic_tac_toe", {}),
         ("spiel-tictactoe-legal", 100_000, "tic_tac_toe", {"legal": True}),
         ("spiel-tictactoe-first", 50_000, "tic_tac_toe", {"opponent": "first", "show": "bytes"}),
         ("spiel-nim", 50_000, "nim(pile_sizes=2;3;4)", {"show": "number"}),
-        ("spiel-pig", 50_000, "pig(players=1,winscore=20,horizon=1000,diceoutcomes=3)", {"show": "number"}),
-        ("spiel-pig-two", 100_000, "pig(players=2,winscore=10,horizon=1000,diceoutcomes=3)", {"show": "number"}),
+        (
+            "spiel-pig",
+            50_000,
+            "pig(players=1,winscore=20,horizon=1000,diceoutcomes=3)",
+            {"show": "number"},
+        ),
+        (
+            "spiel-pig-two",
+            100_000,
+            "pig(players=2,winscore=10,horizon=1000,diceoutcomes=3)",
+            {"show": "number"},
+        ),
         ("spiel-hex3", 100_000, "hex(board_size=3)", {}),
         ("spiel-connect", 100_000, "connect_four(rows=3,columns=3,x_in_row=3)", {}),
         ("spiel-y", 100_000, "y(board_size=3)", {}),
@@ -44,11 +60,25 @@ def games():
         ("spiel-leduc-first", 50_000, "leduc_poker", {"opponent": "first"}),
         ("spiel-leduc-hidden", 50_000, "leduc_poker", {"show": "hidden"}),
         ("spiel-liars", 50_000, "liars_dice(dice_sides=3)", {}),
-        ("spiel-oshi", 50_000, turns.format("oshi_zumo(coins=4,size=1,horizon=6)"), {"show": "number"}),
-        ("spiel-goofspiel", 50_000, turns.format("goofspiel(num_cards=4,points_order=descending)"), {}),
+        (
+            "spiel-oshi",
+            50_000,
+            turns.format("oshi_zumo(coins=4,size=1,horizon=6)"),
+            {"show": "number"},
+        ),
+        (
+            "spiel-goofspiel",
+            50_000,
+            turns.format("goofspiel(num_cards=4,points_order=descending)"),
+            {},
+        ),
         ("spiel-mnk", 100_000, "mnk(m=3,n=2,k=2)", {}),
     ):
-        yield name, count, lambda name, count, game=game, options=options: Spiel(name, count, game, **options)
+        yield (
+            name,
+            count,
+            lambda name, count, game=game, options=options: Spiel(name, count, game, **options),
+        )
 
 
 def objectives():
@@ -76,7 +106,12 @@ def behaviours():
         ("bsuite-deepsea10", 100_000, "deep_sea.DeepSea", {"size": 10, "mapping_seed": 1}),
         ("bsuite-deepsea-windy", 50_000, "deep_sea.DeepSea", windy),
         ("bsuite-umbrella", 20_000, "umbrella_chain.UmbrellaChain", {"chain_length": 6}),
-        ("bsuite-umbrella-distract", 20_000, "umbrella_chain.UmbrellaChain", {"chain_length": 6, "n_distractor": 4}),
+        (
+            "bsuite-umbrella-distract",
+            20_000,
+            "umbrella_chain.UmbrellaChain",
+            {"chain_length": 6, "n_distractor": 4},
+        ),
         (
             "bsuite-umbrella-distract20",
             30_000,
@@ -109,14 +144,27 @@ def grids():
         ("grid-shift", "MiniGrid-DistShift1-v0", 50_000, {}),
         ("grid-gotoobject", "MiniGrid-GoToObject-6x6-N2-v0", 50_000, {}),
         ("grid-empty-falling", "MiniGrid-Empty-5x5-v0", 30_000, {"falling": True}),
-        ("grid-empty-falling-pixels", "MiniGrid-Empty-5x5-v0", 10_000, {"falling": True, "show": "pixels"}),
+        (
+            "grid-empty-falling-pixels",
+            "MiniGrid-Empty-5x5-v0",
+            10_000,
+            {"falling": True, "show": "pixels"},
+        ),
     ):
         yield name, count, lambda name, count, e=env_id, o=options: Things(name, count, e, **o)
 
 
 def wrappers():
     def lake(wet=False, starts=True, side="4"):
-        return ToyText("", 0, "FrozenLake-v1", starts=starts, limit=100, map_name=f"{side}x{side}", is_slippery=wet)
+        return ToyText(
+            "",
+            0,
+            "FrozenLake-v1",
+            starts=starts,
+            limit=100,
+            map_name=f"{side}x{side}",
+            is_slippery=wet,
+        )
 
     def cliff(wet=False):
         return ToyText("", 0, "CliffWalking-v1", starts=True, limit=100, is_slippery=wet)
@@ -150,14 +198,20 @@ def wrappers():
         ("taxi-greedy", 50_000, lambda n, c: Played(n, c, taxi(), "greedy")),
         ("taxi-habit", 100_000, lambda n, c: Played(n, c, taxi(), "habit")),
         ("cliff-habit", 20_000, lambda n, c: Played(n, c, cliff(), "habit")),
-        ("tictactoe-greedy", 100_000, lambda n, c: Played(n, c, Spiel(n, c, "tic_tac_toe"), "greedy")),
+        (
+            "tictactoe-greedy",
+            100_000,
+            lambda n, c: Played(n, c, Spiel(n, c, "tic_tac_toe"), "greedy"),
+        ),
     )
 
 
 def all_tasks():
     """name -> function that makes the task with the given number of transitions, or its own."""
     found = {}
-    for name, count, make in itertools.chain(games(), objectives(), behaviours(), grids(), wrappers()):
+    for name, count, make in itertools.chain(
+        games(), objectives(), behaviours(), grids(), wrappers()
+    ):
         found[name] = lambda n=None, name=name, count=count, make=make: make(name, n or count)
     return found
 

@@ -6,8 +6,8 @@ from truth import explore
 
 
 class Task:
-    """What the tasks of worlds.py share: they have outcomes(key). Most have many short episodes, which the
-    minari package takes minutes to write."""
+    """What the tasks of worlds.py share: they have outcomes(key). Most have many short episodes,
+    which the minari package takes minutes to write."""
 
     plain = True
 
@@ -103,14 +103,17 @@ class Sticky(Wrapped):
         rows = self.task.outcomes(key[0])
 
         def done(action, share):
-            return [(share * p, None if after is None else (after, action), r) for p, after, r in rows[action]]
+            return [
+                (share * p, None if after is None else (after, action), r)
+                for p, after, r in rows[action]
+            ]
 
         return [done(action, 0.75) + done(key[1], 0.25) for action in range(self.n_actions)]
 
 
 class Clocked(Wrapped):
-    """The time limit is part of the task: episodes end there as if they had terminated. The clock is shown, or
-    is not."""
+    """The time limit is part of the task: episodes end there as if they had terminated. The clock
+    is shown, or is not."""
 
     def __init__(self, name, transitions, task, limit, shown):
         super().__init__(name, transitions, task)
@@ -135,7 +138,10 @@ class Clocked(Wrapped):
     def outcomes(self, key):
         time = key[1] + 1
         return [
-            [(p, None if after is None or time == self.stop else (after, time), r) for p, after, r in row]
+            [
+                (p, None if after is None or time == self.stop else (after, time), r)
+                for p, after, r in row
+            ]
             for row in self.task.outcomes(key[0])
         ]
 

@@ -97,7 +97,7 @@ static psi_status stop_at(void *user, const psi_cluster_step *step, size_t refin
     return --*left == 0 ? PSI_ECANCELLED : PSI_OK;
 }
 
-// After the last refinement nothing is in a latent state any more (smoothing may do that): said by
+// After the last refinement nothing is in a latent state any more (smoothing may do that): told by
 // hand in what a run that was stopped there goes on from.
 static void what_a_later_step_empties_is_not_counted(void **state)
 {

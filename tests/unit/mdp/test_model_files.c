@@ -1,5 +1,5 @@
 // Models in files: what is written is read again as the same model, and what is wrong with a file
-// is said in one sentence.
+// is told in one sentence.
 #include "support/support.h"
 
 #include "base/context.h"

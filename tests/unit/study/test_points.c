@@ -138,8 +138,8 @@ static void claims_are_what_the_files_say(void **state)
 }
 
 // A run that is there is looked at, not made. In this one every tenth observation is in a wrong
-// latent state, so rewards are predicted badly to the end, and that is what is said.
-static void errors_that_stay_are_not_said_to_be_gone(void **state)
+// latent state, so rewards are predicted badly to the end, and that is what the claims tell.
+static void errors_that_stay_are_not_claimed_to_be_gone(void **state)
 {
     (void)state;
     if (!psi_figures_possible()) skip();
@@ -187,7 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(claims_are_what_the_files_say),
-        cmocka_unit_test(errors_that_stay_are_not_said_to_be_gone),
+        cmocka_unit_test(errors_that_stay_are_not_claimed_to_be_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static void constants_are_ours_or_the_papers(void **state)
     psi_ctx_free(ctx);
 }
 
-// Without MNIST, digits are drawn, which is said and noted; unless MNIST was asked for.
+// Without MNIST, digits are drawn, which is told and noted; unless MNIST was asked for.
 static void digits_are_drawn_where_mnist_is_missing(void **state)
 {
     (void)state;
