@@ -131,7 +131,11 @@ done:
     return status;
 }
 
-// Where the representation comes from: given, made before, borrowed from figure 5, or made now.
+// The network that a study looked through stays with it: all that is needed to go on elsewhere.
+static const char KEPT[] = "representation.safetensors";
+
+// Where the representation comes from: given, made before, borrowed from figure 5, kept, or made
+// now.
 static psi_status find_folder(study *of, transfer_study *transfer, char **folder, bool *borrowed)
 {
     psi_status status = PSI_OK;
@@ -145,6 +149,10 @@ static psi_status find_folder(study *of, transfer_study *transfer, char **folder
         TRY(ask_lock(of, transfer, folder));
         *borrowed = *folder != NULL;
         if (*borrowed) goto done;
+        if (study_has(of, KEPT)) {
+            status = study_path(of, KEPT, folder);
+            goto done;
+        }
         TRY(make_run(of, transfer));
     }
     *folder = own;
@@ -154,15 +162,39 @@ done:
     return status;
 }
 
+static bool is_network_file(const char *path)
+{
+    static const char END[] = ".safetensors";
+    const size_t n = strlen(path), m = sizeof END - 1;
+    return n > m && strcmp(path + n - m, END) == 0;
+}
+
+// Of a run nothing but its network is needed: that of a study that was kept is such a file.
+static psi_status load_run(psi_ctx *ctx, const char *path, psi_run **out)
+{
+    psi_status status = PSI_OK;
+    psi_run *run = NULL;
+    if (!is_network_file(path)) return psi_run_load(ctx, path, out);
+    TRY(base_alloc_zero(ctx, 1, sizeof *run, &run));
+    TRY(psi_net_load(ctx, path, &run->representation));
+    run->n_latent = psi_net_n_outputs(run->representation);
+    *out = run;
+    run = NULL;
+done:
+    psi_run_free(ctx, run);
+    return status;
+}
+
 // Q-networks are of the same kind as a borrowed representation, as in the paper.
 static psi_status find_run(study *of, transfer_study *transfer, char **folder, psi_run **out)
 {
     psi_status status = PSI_OK;
+    char *kept = NULL;
     bool borrowed;
     TRY(study_images(of, &transfer->digits));
     TRY(choose_net(of, transfer));
     TRY(find_folder(of, transfer, folder, &borrowed));
-    TRY(psi_run_load(of->ctx, *folder, out));
+    TRY(load_run(of->ctx, *folder, out));
     if (!(*out)->representation) {
         status = FAIL(of->ctx, PSI_EMISSING, "%s has no representation network", *folder);
         goto done;
@@ -171,7 +203,10 @@ static psi_status find_run(study *of, transfer_study *transfer, char **folder, p
         transfer->net = psi_net_spec_of((*out)->representation)->kind;
     }
     TRY(study_says(of, "representation: %s, %zu latent states", *folder, (*out)->n_latent));
+    TRY(study_path(of, KEPT, &kept));
+    if (strcmp(kept, *folder) != 0) TRY(psi_net_save(of->ctx, (*out)->representation, kept));
 done:
+    base_free(of->ctx, kept);
     return status;
 }
 

@@ -149,6 +149,17 @@ static void what_is_kept_is_not_played_again(void **state)
     assert_int_equal(access(lost, F_OK), 0);
     test_assert_text(ctx, folder, "curves.csv", curves);
 
+    // the network of the run is enough, which stays with the study
+    char alone[1200];
+    snprintf(alone, sizeof alone, "%s/representation.safetensors", folder);
+    options.run = NULL;
+    assert_int_equal(unlink(test_path(folder, "results.json")), 0);
+    assert_int_equal(unlink(file_of(folder, 1, PSI_AGENT_PLANNER, 0, "result.json")), 0);
+    test_study_run(ctx, "transfer", &options);
+    test_assert_text(ctx, folder, "curves.csv", curves);
+    check_results(ctx, folder, alone);
+    options.run = run;
+
     assert_int_equal(unlink(test_path(folder, "results.json")), 0);
     options.agent_episodes = 2;
     test_study_refused(ctx, "transfer", &options, PSI_EUSAGE, "with another episodes");
