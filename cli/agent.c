@@ -115,12 +115,13 @@ static psi_status report(cli_call *cli, const agent_call *call, const psi_task *
         TRY(psi_trial_json(cli->ctx, t, text));
         TRY(base_json_parse(cli->ctx, "the scores of a trial", text, strlen(text), &trial));
         json_array_append_new(runs, trial);
-        cli_print(cli, "%6llu %16.4f %9llu %12llu %10llu %9llu %16.4f%s",
+        cli_print(cli, "%6llu %16.4f %9llu %12llu %10llu %9llu %16.4f%s%s",
                   (unsigned long long)t->options.seed, t->score.reward_per_step,
                   (unsigned long long)t->score.steps,
                   (unsigned long long)t->score.steps_to_first_solve,
                   (unsigned long long)t->score.truncated, (unsigned long long)t->updates,
-                  t->final.reward_per_step, t->diverged ? "  diverged" : "");
+                  t->final.reward_per_step, t->diverged ? "  diverged" : "",
+                  t->not_played ? "  stopped: it has forgotten its task" : "");
     }
     const psi_bootstrap_options bootstrap = psi_bootstrap_defaults();
     TRY(psi_scores_iqm(cli->ctx, &(psi_scores){1, call->seeds, scores}, &bootstrap, &mean));

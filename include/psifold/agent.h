@@ -119,10 +119,12 @@ typedef struct psi_agent_options {
     double tau;                  // target ← (1 − τ)·target + τ·online at every update …
     size_t target_period;        // … or, unless 0, a copy every so many updates
     psi_td_loss loss;
-    bool freeze_norm;  // batch norm by running statistics in updates, too
-    double table_rate; // step size of the table
-    double optimism;   // planner: how many imagined visits say that a pair (k, a) …
-    double best_value; // … ends the episode with this much
+    bool freeze_norm;    // batch norm by running statistics in updates, too
+    bool stop_forgotten; // stop a Q-network once its full replay memory holds no reward: nothing
+                         // there says where rewards are. Episodes left count as its last one
+    double table_rate;   // step size of the table
+    double optimism;     // planner: how many imagined visits say that a pair (k, a) …
+    double best_value;   // … ends the episode with this much
     uint64_t seed;
 } psi_agent_options;
 
@@ -168,6 +170,10 @@ PSI_API void psi_agent_free(psi_ctx *ctx, psi_agent *agent);
 PSI_API psi_status psi_agent_play(psi_ctx *ctx, psi_agent *agent, size_t episodes);
 PSI_API const psi_agent_episode *psi_agent_curve(const psi_agent *agent, size_t *n);
 PSI_API uint64_t psi_agent_updates(const psi_agent *agent);
+
+// How many episodes of its curve were not played, since it had forgotten its task
+// (stop_forgotten).
+PSI_API size_t psi_agent_not_played(const psi_agent *agent);
 
 // The Q-network so far, borrowed; NULL if this kind has none.
 PSI_API const psi_net *psi_agent_network(const psi_agent *agent);

@@ -23,11 +23,6 @@ typedef struct psi_forest {
                      // where every leaf mixes some of other latent states; 0: it is its group's law
 } psi_forest;
 
-// Numbers that were drawn: how many, their sum, and as many times the variance that one of them has.
-typedef struct psi_numbers {
-    double n, sum, scatter;
-} psi_numbers;
-
 // One thing that followed: leaf `node` saw `outcome`. Outcomes are numbered family by family.
 typedef struct psi_draws {
     size_t n;
@@ -35,11 +30,11 @@ typedef struct psi_draws {
     const uint32_t *times;          // (n) how often each; NULL: once
     size_t n_families;
     const uint32_t *family; // (n_families + 1) outcomes of family f: family[f] … family[f + 1]
-    // Means that are compared beside the laws, as for rewards that hardly repeat: n_means sets of
-    // numbers per leaf (n_nodes, n_means), none for nodes that are no leaf. Means vary with
-    // variance mean_variance around 0. NULL: none.
+    // Means that are compared beside the laws, as for rewards that hardly repeat: of n_means sets
+    // of numbers per leaf, precision Σ 1/σ² and Σ x/σ², both (n_nodes, n_means), zero for nodes
+    // that are no leaf. Means vary with variance mean_variance around 0. NULL: none.
     size_t n_means;
-    const psi_numbers *numbers;
+    const double *precision, *weighted;
     double mean_variance;
     double caution; // nats by which two laws have to be better than one to be two; 0: whatever is
                     // more probable

@@ -20,16 +20,21 @@ extern "C" {
 // was stopped goes on.
 typedef struct psi_trial {
     psi_task task;
-    psi_task training;         // pretrained: what is learnt first, unless start_file is given
-    const char *start_file;    // pretrained: the Q-network to start from; may be NULL
+    // Pretrained: the Q-network that it starts from is in a file; or it is that of another trial,
+    // which was run before and has kept it; or, both NULL, it learns this task first.
+    const char *start_file;
+    const struct psi_trial *source;
+    psi_task training;
     psi_agent_options options; // seed included
     size_t episodes;
-    size_t evaluation; // episodes without exploration at the end; 0: none
-    char *folder;      // where its files go; NULL: nowhere. psi_trials_free gives it back
-    bool keep_network; // save the Q-network there, as network.safetensors
+    size_t evaluation;  // episodes without exploration at the end; 0: none
+    char *folder;       // where its files go; NULL: nowhere. psi_trials_free gives it back
+    bool keep_network;  // save the Q-network there, as network.safetensors
+    bool needs_network; // a result without its network does not count: it is run again
 
     // what came out
     bool finished, diverged;
+    size_t not_played;            // episodes, since it had forgotten its task (psi_agent_options)
     psi_agent_score score, final; // while learning; of the evaluation
     uint64_t updates;
     double seconds;           // its share, if it was played together with others

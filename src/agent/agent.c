@@ -116,6 +116,11 @@ uint64_t psi_agent_updates(const psi_agent *agent)
     return agent->learner ? agent->learner->updates : 0;
 }
 
+size_t psi_agent_not_played(const psi_agent *agent)
+{
+    return FREED(NULL, agent) ? 0 : agent->not_played;
+}
+
 const psi_net *psi_agent_network(const psi_agent *agent)
 {
     if (FREED(NULL, agent)) return NULL;

@@ -27,6 +27,7 @@ struct psi_agent {
     agent_now now;
     psi_agent_episode *curve;
     size_t n_episodes, room;
+    size_t not_played; // of these, since it had forgotten its task
 };
 
 #endif

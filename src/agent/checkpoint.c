@@ -40,10 +40,10 @@ psi_status psi_agent_save(psi_ctx *ctx, const psi_agent *agent, const char *fold
     TRY(base_join(ctx, inside, "curve.csv", &curve));
     TRY(base_join(ctx, inside, "state.json", &state));
     TRY(describe(ctx, agent, &options));
-    all = json_pack("{s:O, s:I, s:I, s:f}", "options", options, "steps",
+    all = json_pack("{s:O, s:I, s:I, s:I, s:f}", "options", options, "steps",
                     (json_int_t)(agent->learner ? agent->learner->steps : 0), "updates",
-                    (json_int_t)(agent->learner ? agent->learner->updates : 0), "seconds",
-                    base_seconds() - agent->started);
+                    (json_int_t)(agent->learner ? agent->learner->updates : 0), "not_played",
+                    (json_int_t)agent->not_played, "seconds", base_seconds() - agent->started);
     TRY(base_json_made(ctx, all));
     TRY(base_json_save(ctx, state, all));
     TRY(psi_curve_save_csv(ctx, agent->curve, agent->n_episodes, curve));
@@ -78,11 +78,13 @@ psi_status psi_agent_load(psi_ctx *ctx, psi_agent *agent, const char *folder)
     }
     const json_int_t steps = json_integer_value(json_object_get(all, "steps"));
     const json_int_t updates = json_integer_value(json_object_get(all, "updates"));
-    if (steps < 0 || updates < 0) {
-        status = FAIL(ctx, PSI_EFORMAT, "%s: steps and updates cannot be negative", state);
+    const json_int_t not_played = json_integer_value(json_object_get(all, "not_played"));
+    TRY(psi_curve_load_csv(ctx, curve, &episodes, &n));
+    if (steps < 0 || updates < 0 || not_played < 0 || (uint64_t)not_played > n) {
+        status = FAIL(ctx, PSI_EFORMAT,
+                      "%s: steps, updates or episodes that were not played cannot be", state);
         goto done;
     }
-    TRY(psi_curve_load_csv(ctx, curve, &episodes, &n));
     if (agent->learner) {
         TRY(agent->learner->rules->load(ctx, agent->learner, folder));
         agent->learner->steps = (uint64_t)steps;
@@ -93,6 +95,7 @@ psi_status psi_agent_load(psi_ctx *ctx, psi_agent *agent, const char *folder)
     agent->curve = episodes;
     episodes = old;
     agent->n_episodes = agent->room = n;
+    agent->not_played = (size_t)not_played;
 done:
     base_free(ctx, episodes);
     base_free(ctx, curve);

@@ -46,8 +46,9 @@ psi_status agent_table_new(psi_ctx *ctx, const agent_encoder *encoder,
 psi_status agent_planner_new(psi_ctx *ctx, const agent_encoder *encoder,
                              const psi_agent_options *options, agent_learner **out);
 
-const psi_net *
-agent_network_of(const agent_learner *learner); // of a learner made by agent_network_new
+// Of a learner made by agent_network_new: its Q-network, and whether it has forgotten its task.
+const psi_net *agent_network_of(const agent_learner *learner);
+bool agent_network_forgot(const agent_learner *learner);
 
 // Is it time for an update?
 static inline bool agent_update_due(const agent_learner *learner, const agent_replay *replay)

@@ -296,3 +296,8 @@ const psi_net *agent_network_of(const agent_learner *learner)
 {
     return ((const network_mind *)learner)->online;
 }
+
+bool agent_network_forgot(const agent_learner *learner)
+{
+    return agent_replay_holds_no_reward(((const network_mind *)learner)->replay);
+}

@@ -76,6 +76,8 @@ static const psi_option OPTIONS[] = {
      "of temporal differences"},
     {"freeze-norm", 0, PSI_OPTION_FLAG, FIELD(freeze_norm), NULL, "off", NULL, PSI_OPTION_MORE,
      "batch norm by running statistics in updates, too"},
+    {"stop-forgotten", 0, PSI_OPTION_FLAG, FIELD(stop_forgotten), NULL, "off", NULL,
+     PSI_OPTION_MORE, "stop a Q-network whose full replay memory holds no reward"},
     {"table-rate", 0, PSI_OPTION_REAL, FIELD(table_rate), "R", "0.5", "(0,1]", PSI_OPTION_MORE,
      "tabular: step size"},
     {"optimism", 0, PSI_OPTION_REAL, FIELD(optimism), "N", "0.1", "(0,", PSI_OPTION_MORE,

@@ -193,18 +193,44 @@ done:
     return status;
 }
 
+static psi_status make_room(psi_ctx *ctx, psi_agent *agent)
+{
+    psi_status status = PSI_OK;
+    if (agent->n_episodes < agent->room) return PSI_OK;
+    const size_t room = agent->room ? 2 * agent->room : 128;
+    TRY(base_resize(ctx, room, sizeof *agent->curve, &agent->curve));
+    agent->room = room;
+done:
+    return status;
+}
+
+// The episodes that are left to an agent that has forgotten its task count as its last one.
+static psi_status leave_out(psi_ctx *ctx, batch_of_agents *all, size_t i)
+{
+    psi_status status = PSI_OK;
+    psi_agent *agent = all->agents[i];
+    for (; all->played[i] < all->episodes; all->played[i]++) {
+        TRY(make_room(ctx, agent));
+        agent->curve[agent->n_episodes] = agent->curve[agent->n_episodes - 1];
+        agent->n_episodes++;
+        agent->not_played++;
+    }
+done:
+    return status;
+}
+
 // The next episode of an agent, if it wants one.
 static psi_status begin_next(psi_ctx *ctx, batch_of_agents *all, size_t i)
 {
     psi_status status = PSI_OK;
     psi_agent *agent = all->agents[i];
+    if (all->teach && agent->options.stop_forgotten && agent->n_episodes > 0 &&
+        psi_agent_network(agent) && agent_network_forgot(agent->learner)) {
+        TRY(leave_out(ctx, all, i));
+    }
     all->plays[i] = all->played[i] < all->episodes;
     if (!all->plays[i]) goto done;
-    if (all->teach && agent->n_episodes == agent->room) {
-        const size_t room = agent->room ? 2 * agent->room : 128;
-        TRY(base_resize(ctx, room, sizeof *agent->curve, &agent->curve));
-        agent->room = room;
-    }
+    if (all->teach) TRY(make_room(ctx, agent));
     begin_episode(agent, all->teach, all->teach ? agent->n_episodes : all->played[i]);
 done:
     return status;

@@ -56,6 +56,15 @@ void agent_replay_add(agent_replay *replay, int32_t action, double reward, bool 
     replay->terminated[row] = terminated;
 }
 
+bool agent_replay_holds_no_reward(const agent_replay *replay)
+{
+    if (replay->begun < replay->rows) return false;
+    for (size_t i = 0; i < replay->rows; i++) {
+        if (replay->actions[i] >= 0 && replay->rewards[i] != 0) return false;
+    }
+    return true;
+}
+
 psi_status agent_batch_new(psi_ctx *ctx, size_t n, size_t row_bytes, agent_batch *batch)
 {
     psi_status status = PSI_OK;

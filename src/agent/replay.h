@@ -27,6 +27,9 @@ void agent_replay_begin(agent_replay *replay, const void *observation);
 void agent_replay_add(agent_replay *replay, int32_t action, double reward, bool terminated,
                       const void *next);
 
+// Whether it is full and all that it holds earned nothing. O(rows).
+bool agent_replay_holds_no_reward(const agent_replay *replay);
+
 // A batch of transitions, each uniform among those kept, into the caller's arrays: n of each, rows
 // of row_bytes. next is left as it was where the episode terminated. At least one must be kept.
 typedef struct agent_batch {

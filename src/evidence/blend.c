@@ -222,11 +222,11 @@ static double fit_means(const evidence_groups *groups, const blend_row *row, siz
     double sum = 0.0;
     for (size_t m = 0; m < rows->n_means; m++) {
         double mean = 0.0, square = 0.0, total = 0.0;
-        if (row->numbers[m].n <= 0.0) continue;
+        if (row->precision[m] <= 0.0) continue;
         for (size_t k = 0; k < parts; k++) {
-            const psi_numbers *of = &groups->numbers[part[k] * rows->n_means + m];
-            if (of->n <= 0.0 || weight[k] <= 0.0) continue;
-            const double x = of->sum / of->n;
+            const double p = groups->precision[part[k] * rows->n_means + m];
+            if (p <= 0.0 || weight[k] <= 0.0) continue;
+            const double x = groups->weighted[part[k] * rows->n_means + m] / p;
             mean += weight[k] * x;
             square += weight[k] * x * x;
             total += weight[k];
@@ -234,8 +234,7 @@ static double fit_means(const evidence_groups *groups, const blend_row *row, siz
         if (total <= 0.0) continue;
         mean /= total;
         const double scatter = fmax(square / total - mean * mean, 1e-9 * rows->mean_variance);
-        const double each = row->numbers[m].n / row->numbers[m].scatter; // 1/σ²
-        const double p = row->numbers[m].n * each, q = row->numbers[m].sum * each;
+        const double p = row->precision[m], q = row->weighted[m];
         const double away = q - p * mean;
         sum += mean * q - 0.5 * mean * mean * p +
                0.5 * (scatter * away * away / (1.0 + scatter * p) - log1p(scatter * p));

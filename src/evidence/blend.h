@@ -10,7 +10,7 @@ typedef struct blend_row {
     size_t n;
     const uint32_t *outcome; // ascending
     const float *count;
-    const psi_numbers *numbers; // (n_means)
+    const double *precision, *weighted; // (n_means)
 } blend_row;
 
 typedef struct blend_work blend_work; // memory for it

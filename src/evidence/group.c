@@ -62,7 +62,8 @@ static blend_row row_of(const search *run, size_t v)
     return (blend_row){.n = rows->end[v] - rows->begin[v],
                        .outcome = rows->outcome + rows->begin[v],
                        .count = rows->count + rows->begin[v],
-                       .numbers = rows->numbers + v * rows->n_means};
+                       .precision = rows->precision + v * rows->n_means,
+                       .weighted = rows->weighted + v * rows->n_means};
 }
 
 // The group that explains node v best, if any does so better than limit; its fit. except: one that
@@ -307,7 +308,8 @@ static psi_status give_up_blends(search *run)
             outcome[n] = o;
             count[n++] = groups->count[g * outcomes + o];
         }
-        const blend_row row = {n, outcome, count, groups->numbers + g * means};
+        const blend_row row = {n, outcome, count, groups->precision + g * means,
+                               groups->weighted + g * means};
         const double own = evidence_of_group(groups, g) - BLEND_MARGIN;
         if (evidence_blend(run->blend, groups, &row, g, own) < own) continue;
         for (size_t i = 0; i < run->n_cells; i++) {
@@ -358,8 +360,9 @@ static bool is_all_of(const search *run, size_t v, size_t g)
     const evidence_groups *groups = &run->groups;
     const size_t means = run->rows.n_means;
     if (run->rows.draws[v] < draws_of(groups, g)) return false;
-    for (size_t m = 0; m < means; m++) {
-        if (run->rows.numbers[v * means + m].n < groups->numbers[g * means + m].n) return false;
+    for (size_t m = 0; m < means; m++) { // sums of real numbers, in another order
+        const double all = groups->precision[g * means + m];
+        if (run->rows.precision[v * means + m] < (1.0 - 1e-9) * all) return false;
     }
     return true;
 }

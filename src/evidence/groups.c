@@ -30,7 +30,8 @@ void evidence_groups_free(psi_ctx *ctx, evidence_groups *groups)
     base_free(ctx, groups->cells);
     base_free(ctx, groups->count);
     base_free(ctx, groups->total);
-    base_free(ctx, groups->numbers);
+    base_free(ctx, groups->precision);
+    base_free(ctx, groups->weighted);
     base_free(ctx, groups->fewest);
     base_free(ctx, groups->having);
     base_free(ctx, groups->has);
@@ -44,7 +45,8 @@ void evidence_groups_empty(evidence_groups *groups, size_t g)
     groups->cells[g] = 0;
     memset(groups->count + g * rows->n_outcomes, 0, rows->n_outcomes * sizeof *groups->count);
     memset(groups->total + g * rows->n_families, 0, rows->n_families * sizeof *groups->total);
-    memset(groups->numbers + g * rows->n_means, 0, rows->n_means * sizeof *groups->numbers);
+    memset(groups->precision + g * rows->n_means, 0, rows->n_means * sizeof *groups->precision);
+    memset(groups->weighted + g * rows->n_means, 0, rows->n_means * sizeof *groups->weighted);
 }
 
 void evidence_groups_clear(evidence_groups *groups)
@@ -75,7 +77,8 @@ static psi_status make_room(psi_ctx *ctx, evidence_groups *groups, size_t room)
     TRY(base_resize(ctx, room, sizeof *groups->cells, &groups->cells));
     TRY(base_resize(ctx, room, rows->n_outcomes * sizeof *groups->count, &groups->count));
     TRY(base_resize(ctx, room, rows->n_families * sizeof *groups->total, &groups->total));
-    TRY(base_resize(ctx, room, rows->n_means * sizeof *groups->numbers, &groups->numbers));
+    TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->precision));
+    TRY(base_resize(ctx, room, rows->n_means * sizeof(double), &groups->weighted));
     TRY(base_resize(ctx, room, sizeof *groups->seen, &groups->seen));
     memset(groups->seen + groups->room, 0, (room - groups->room) * sizeof *groups->seen);
     groups->room = room;
@@ -136,8 +139,8 @@ psi_status evidence_groups_add(psi_ctx *ctx, evidence_groups *groups, size_t g, 
         total[rows->family[rows->outcome[i]]] += (double)rows->count[i];
     }
     for (size_t m = 0; m < rows->n_means; m++) {
-        psi_numbers *of = &groups->numbers[g * rows->n_means + m];
-        *of = evidence_together(*of, rows->numbers[node * rows->n_means + m]);
+        groups->precision[g * rows->n_means + m] += rows->precision[node * rows->n_means + m];
+        groups->weighted[g * rows->n_means + m] += rows->weighted[node * rows->n_means + m];
     }
     for (size_t f = 0; groups->cells[g] == 0 && f < rows->n_families; f++) {
         groups->fewest[f] = fmin(groups->fewest[f], total[f]);
@@ -160,8 +163,8 @@ psi_status evidence_groups_join(psi_ctx *ctx, evidence_groups *groups, size_t g,
         groups->total[g * rows->n_families + f] += groups->total[h * rows->n_families + f];
     }
     for (size_t m = 0; m < rows->n_means; m++) {
-        psi_numbers *of = &groups->numbers[g * rows->n_means + m];
-        *of = evidence_together(*of, groups->numbers[h * rows->n_means + m]);
+        groups->precision[g * rows->n_means + m] += groups->precision[h * rows->n_means + m];
+        groups->weighted[g * rows->n_means + m] += groups->weighted[h * rows->n_means + m];
     }
     groups->cells[g] += groups->cells[h];
     evidence_groups_empty(groups, h);
@@ -173,14 +176,12 @@ done:
 static double fit_mean(const evidence_groups *groups, size_t g, size_t node, bool own, size_t m)
 {
     const evidence_rows *rows = groups->rows;
-    const psi_numbers x = rows->numbers[node * rows->n_means + m];
-    psi_numbers others = groups->numbers[g * rows->n_means + m];
-    if (own) {
-        others = (psi_numbers){others.n - x.n, others.sum - x.sum,
-                               fmax(0.0, others.scatter - x.scatter)};
-    }
-    return evidence_of_numbers(x, rows->mean_variance) +
-           evidence_one_mean(x, others, rows->mean_variance);
+    const size_t at = node * rows->n_means + m, of = g * rows->n_means + m;
+    const double p = rows->precision[at], q = rows->weighted[at], v = rows->mean_variance;
+    const double others_p = own ? fmax(0.0, groups->precision[of] - p) : groups->precision[of];
+    const double others_q = own ? groups->weighted[of] - q : groups->weighted[of];
+    return evidence_of_mean(others_p + p, others_q + q, v) -
+           evidence_of_mean(others_p, others_q, v);
 }
 
 // A node's law is drawn from Dirichlet(κ · the group's), and the group's is known as well as so
@@ -237,7 +238,7 @@ double evidence_fit(const evidence_groups *groups, size_t g, size_t node, bool o
     const double *total = groups->total + g * rows->n_families;
     double sum = 0.0;
     for (size_t m = 0; m < rows->n_means; m++) {
-        if (rows->numbers[node * rows->n_means + m].n > 0.0) {
+        if (rows->precision[node * rows->n_means + m] > 0.0) {
             sum += fit_mean(groups, g, node, own, m);
         }
     }
@@ -293,9 +294,10 @@ double evidence_novel(const evidence_groups *groups, size_t g, size_t node, bool
     const double *total = shares ? groups->total + g * rows->n_families : NULL;
     double sum = 0.0;
     for (size_t m = 0; m < rows->n_means; m++) {
-        const psi_numbers x = rows->numbers[node * rows->n_means + m];
-        if (x.n <= 0.0) continue;
-        const double alone = evidence_of_numbers(x, rows->mean_variance);
+        const size_t at = node * rows->n_means + m;
+        if (rows->precision[at] <= 0.0) continue;
+        const double alone =
+            evidence_of_mean(rows->precision[at], rows->weighted[at], rows->mean_variance);
         sum += shares ? evidence_either(fit_mean(groups, g, node, own, m), alone) : alone;
     }
     for (uint64_t i = rows->begin[node]; i < rows->end[node];) {
@@ -324,9 +326,9 @@ double evidence_against(const evidence_groups *groups, size_t g, size_t node)
     const double *total = groups->total + g * rows->n_families;
     double sum = 0.0, alone;
     for (size_t m = 0; m < rows->n_means; m++) {
-        const psi_numbers x = rows->numbers[node * rows->n_means + m];
-        if (x.n <= 0.0) continue;
-        alone = evidence_of_numbers(x, rows->mean_variance);
+        const size_t at = node * rows->n_means + m;
+        if (rows->precision[at] <= 0.0) continue;
+        alone = evidence_of_mean(rows->precision[at], rows->weighted[at], rows->mean_variance);
         sum += fmax(0.0, alone - fit_mean(groups, g, node, true, m));
     }
     for (uint64_t i = rows->begin[node]; i < rows->end[node];) {
@@ -405,11 +407,13 @@ double evidence_pair(const evidence_groups *groups, const evidence_index *index,
     uint64_t j = index->begin[h];
     if (groups->exact) sum = evidence_one_group((double)groups->cells[g], (double)groups->cells[h]);
     for (size_t m = 0; m < rows->n_means; m++) {
-        const psi_numbers x = groups->numbers[g * rows->n_means + m];
-        const psi_numbers y = groups->numbers[h * rows->n_means + m];
+        const size_t i = g * rows->n_means + m, k = h * rows->n_means + m;
+        const double p = groups->precision[i], q = groups->weighted[i], v = rows->mean_variance;
+        const double r = groups->precision[k], s = groups->weighted[k];
         most -= M_LN2;
-        if (x.n <= 0.0 || y.n <= 0.0) continue;
-        sum += evidence_same(evidence_one_mean(x, y, rows->mean_variance));
+        if (p <= 0.0 || r <= 0.0) continue;
+        sum += evidence_same(evidence_of_mean(p + r, q + s, v) - evidence_of_mean(p, q, v) -
+                             evidence_of_mean(r, s, v));
         if (sum + most < limit) return -HUGE_VAL;
     }
     for (uint64_t i = index->begin[g]; i < index->end[g];) { // families that g has
@@ -454,7 +458,8 @@ double evidence_of_group(const evidence_groups *groups, size_t g)
         sum -= psi_log_rising(groups->concentration[f], groups->total[g * rows->n_families + f]);
     }
     for (size_t m = 0; m < rows->n_means; m++) {
-        sum += evidence_of_numbers(groups->numbers[g * rows->n_means + m], rows->mean_variance);
+        sum += evidence_of_mean(groups->precision[g * rows->n_means + m],
+                                groups->weighted[g * rows->n_means + m], rows->mean_variance);
     }
     return sum;
 }

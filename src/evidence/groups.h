@@ -6,14 +6,14 @@
 
 typedef struct evidence_groups {
     const evidence_rows *rows;
-    bool exact;            // what a node is counts as it is: no node mixes several laws
-    double impurity;       // 1/κ: a node's law is drawn from Dirichlet(κ · the group's)
-    double *concentration; // (n_families) α: a law is drawn from Dirichlet(α · base)
-    size_t n, room;        // slots, some of which may be empty
-    uint32_t *cells;       // (room) nodes of a group; 0: the slot is empty
-    float *count;          // (room, n_outcomes)
-    double *total;         // (room, n_families)
-    psi_numbers *numbers;  // (room, n_means)
+    bool exact;                   // what a node is counts as it is: no node mixes several laws
+    double impurity;              // 1/κ: a node's law is drawn from Dirichlet(κ · the group's)
+    double *concentration;        // (n_families) α: a law is drawn from Dirichlet(α · base)
+    size_t n, room;               // slots, some of which may be empty
+    uint32_t *cells;              // (room) nodes of a group; 0: the slot is empty
+    float *count;                 // (room, n_outcomes)
+    double *total;                // (room, n_families)
+    double *precision, *weighted; // (room, n_means)
     // Which groups have an outcome: lists that start at having[outcome] − 1. A group that has lost
     // it may still be listed, and one that has it again is listed twice.
     uint32_t *having; // (n_outcomes) 0: none

@@ -30,26 +30,6 @@ double evidence_of_mean(double p, double q, double v)
     return 0.5 * (v * q * q / (1.0 + v * p) - log1p(v * p));
 }
 
-psi_numbers evidence_together(psi_numbers a, psi_numbers b)
-{
-    return (psi_numbers){a.n + b.n, a.sum + b.sum, a.scatter + b.scatter};
-}
-
-double evidence_of_numbers(psi_numbers of, double v)
-{
-    const double each = of.n > 0.0 ? of.n / of.scatter : 0.0; // 1/σ²
-    return evidence_of_mean(of.n * each, of.sum * each, v);
-}
-
-double evidence_one_mean(psi_numbers a, psi_numbers b, double v)
-{
-    if (a.n <= 0.0 || b.n <= 0.0) return 0.0;
-    const double each = (a.n + b.n) / (a.scatter + b.scatter);
-    return evidence_of_mean((a.n + b.n) * each, (a.sum + b.sum) * each, v) -
-           evidence_of_mean(a.n * each, a.sum * each, v) -
-           evidence_of_mean(b.n * each, b.sum * each, v);
-}
-
 double evidence_same(double bayes_factor)
 {
     if (bayes_factor < -30.0) return bayes_factor + M_LN2;

@@ -8,13 +8,6 @@
 // means that vary with variance v around 0. log ∫ N(x | μ, 1/p) N(μ | 0, v) dμ up to what does not
 // depend on the grouping.
 double evidence_of_mean(double p, double q, double v);
-psi_numbers evidence_together(psi_numbers a, psi_numbers b);
-double evidence_of_numbers(psi_numbers of, double v); // the same for numbers
-
-// Evidence that two sets of numbers have one mean against two. Both have the variance that they
-// have together, as they would if their law were one: a few that happen to be the same number do
-// not make a law that leaves nothing to chance.
-double evidence_one_mean(psi_numbers a, psi_numbers b, double v);
 
 // log P(same state) − log P(two states) of one family, for the Bayes factor (in nats) of one law
 // against two: two states share the law of any one family with probability ½, so that agreement

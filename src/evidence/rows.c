@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "evidence/law.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +89,11 @@ static psi_status add_children(psi_ctx *ctx, evidence_rows *rows, size_t v, size
     rows->end[v] = *entries;
     rows->draws[v] = rows->draws[l] + rows->draws[r];
     for (size_t m = 0; m < rows->n_means; m++) {
-        rows->numbers[v * rows->n_means + m] = evidence_together(
-            rows->numbers[l * rows->n_means + m], rows->numbers[r * rows->n_means + m]);
+        const size_t at = v * rows->n_means + m;
+        rows->precision[at] =
+            rows->precision[l * rows->n_means + m] + rows->precision[r * rows->n_means + m];
+        rows->weighted[at] =
+            rows->weighted[l * rows->n_means + m] + rows->weighted[r * rows->n_means + m];
     }
 done:
     return status;
@@ -144,12 +146,16 @@ psi_status evidence_rows_new(psi_ctx *ctx, const psi_forest *forest, const psi_d
     TRY(base_alloc(ctx, draws->n_families + 1, sizeof *out->first, &out->first));
     TRY(base_alloc(ctx, out->n_outcomes, sizeof *out->family, &out->family));
     TRY(base_alloc_zero(ctx, out->n_outcomes, sizeof *out->base, &out->base));
-    TRY(base_alloc(ctx, n * means, sizeof *out->numbers, &out->numbers));
+    TRY(base_alloc(ctx, n * means, sizeof *out->precision, &out->precision));
+    TRY(base_alloc(ctx, n * means, sizeof *out->weighted, &out->weighted));
     memcpy(out->first, draws->family, (draws->n_families + 1) * sizeof *out->first);
     for (size_t f = 0; f < draws->n_families; f++) {
         for (uint32_t o = out->first[f]; o < out->first[f + 1]; o++) out->family[o] = (uint32_t)f;
     }
-    if (means > 0) memcpy(out->numbers, draws->numbers, n * means * sizeof *out->numbers);
+    if (means > 0) {
+        memcpy(out->precision, draws->precision, n * means * sizeof *out->precision);
+        memcpy(out->weighted, draws->weighted, n * means * sizeof *out->weighted);
+    }
     TRY(count_leaves(ctx, draws, out, &entries, &room));
     for (size_t v = n; v-- > 0;) {
         if (forest->left[v] < 0) continue;
@@ -165,7 +171,7 @@ done:
 bool evidence_is_followed(const evidence_rows *rows, size_t v)
 {
     bool any = rows->draws[v] > 0.0;
-    for (size_t m = 0; m < rows->n_means; m++) any |= rows->numbers[v * rows->n_means + m].n > 0.0;
+    for (size_t m = 0; m < rows->n_means; m++) any |= rows->precision[v * rows->n_means + m] > 0.0;
     return any;
 }
 
@@ -179,6 +185,7 @@ void evidence_rows_free(psi_ctx *ctx, evidence_rows *rows)
     base_free(ctx, rows->first);
     base_free(ctx, rows->family);
     base_free(ctx, rows->base);
-    base_free(ctx, rows->numbers);
+    base_free(ctx, rows->precision);
+    base_free(ctx, rows->weighted);
     *rows = (evidence_rows){0};
 }

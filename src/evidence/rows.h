@@ -13,7 +13,7 @@ typedef struct evidence_rows {
     uint32_t *first;       // (n_families + 1) outcomes of family f: first[f] … first[f + 1]
     uint32_t *family;      // (n_outcomes)
     double *base;          // (n_outcomes) how usual an outcome is, within its family
-    psi_numbers *numbers;  // (n_nodes, n_means)
+    double *precision, *weighted; // (n_nodes, n_means)
     double mean_variance;
 } evidence_rows;
 

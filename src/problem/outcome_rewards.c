@@ -16,8 +16,17 @@ enum { MOST_CLASSES = 4096 };
 // repeats; a reward that is one of four with equal odds repeats that often.
 static const double REPEATS_IN_CELLS = 0.25;
 
-// Draws that the variance of the wider surroundings counts for, beside a cell's own.
+// Draws that the variance of the wider surroundings counts for, beside a cell's own, if rewards are
+// normal. Where a few rare ones make most of the variance, as many draws say less of it: those of a
+// look in which none came would say that nothing is left to chance. A variance is known from n
+// draws to √((kurtosis − 1)/n) of it, from normal ones, whose kurtosis is 3, to √(2/n).
 static const double PRIOR_DRAWS = 8.0;
+
+static double prior_draws(double n, double square, double fourth)
+{
+    const double kurtosis = square > 0.0 ? n * fourth / (square * square) : 3.0;
+    return PRIOR_DRAWS * fmax(1.0, 0.5 * (kurtosis - 1.0));
+}
 
 // Distinct values, ascending.
 static psi_status distinct_values(psi_ctx *ctx, const psi_trajectories *data, double **out,
@@ -125,6 +134,27 @@ done:
     return status;
 }
 
+// How far rewards are from the mean of their leaf and action, to the power of four, of all actions
+// (A): in standard deviations of all rewards, so that no power is infinite.
+static psi_status find_fourth(psi_ctx *ctx, const cluster_problem *problem,
+                              const problem_looks *looks, const double *away, const double *n,
+                              const double *sum, double variance, double *fourth)
+{
+    psi_status status = PSI_OK;
+    const psi_trajectories *data = problem->data;
+    TRY(base_take_turn(ctx, fourth, data->n_actions * sizeof *fourth));
+    for (size_t t = 0; t < data->n_transitions; t++) {
+        const int32_t leaf = looks->leaf[problem->row[t]];
+        if (leaf < 0) continue;
+        const size_t a = (size_t)data->actions[t], at = (size_t)leaf * data->n_actions + a;
+        const double e = away[t] - sum[at] / n[at];
+        fourth[a] += (e * e / variance) * (e * e / variance);
+    }
+    TRY(base_end_turn(ctx, fourth, data->n_actions * sizeof *fourth));
+done:
+    return status;
+}
+
 // What is known of the mean reward of every leaf and action: its variance is that of its own draws,
 // held near that of the branch it is on, that of an action, and this near that of all actions. Two
 // draws that happen to be the same number do not make an action one that pays for sure.
@@ -137,7 +167,8 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
     const size_t nodes = looks->forest.n_nodes, actions = data->n_actions;
     const double all = (double)problem->whole.n_transitions;
     double *n = NULL, *sum = NULL, *square = NULL, *variance = NULL, *within = NULL, *away = NULL;
-    double scatter_within = 0.0, free_within = 0.0; // of all actions
+    double *fourth = NULL, *prior = NULL;                                // (A)
+    double scatter_within = 0.0, free_within = 0.0, fourth_within = 0.0; // of all actions
     *out = (outcome_rewards){0};
     TRY(base_take_turn(ctx, &out->mean, sizeof out->mean));
     for (size_t t = 0; t < data->n_transitions; t++) out->mean += data->rewards[t] / all;
@@ -155,7 +186,8 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
     TRY(base_alloc_zero(ctx, nodes * actions, sizeof *square, &square));
     TRY(base_alloc(ctx, nodes * actions, sizeof *variance, &variance));
     TRY(base_alloc_zero(ctx, 2 * actions, sizeof *within, &within));
-    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->numbers, &out->numbers));
+    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->precision, &out->precision));
+    TRY(base_alloc_zero(ctx, nodes * actions, sizeof *out->weighted, &out->weighted));
     const size_t bytes = nodes * actions * sizeof *n;
     const base_block turn[] = {{n, bytes}, {sum, bytes}, {square, bytes}};
     TRY(base_take_turn_with(ctx, turn, 3));
@@ -168,6 +200,10 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
         square[at] += away[t] * away[t];
     }
     TRY(base_end_turn_with(ctx, turn, 3));
+    TRY(base_alloc_zero(ctx, actions, sizeof *fourth, &fourth));
+    if (out->variance > 0.0) {
+        TRY(find_fourth(ctx, problem, looks, away, n, sum, out->variance, fourth));
+    }
     for (size_t at = 0; at < nodes * actions; at++) { // pooled over the leaves of an action
         if (n[at] < 2.0) continue;
         within[at % actions] += square[at] - sum[at] * sum[at] / n[at];
@@ -176,8 +212,15 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
     for (size_t a = 0; a < actions; a++) {
         scatter_within += within[a];
         free_within += within[actions + a];
+        fourth_within += fourth[a];
     }
     const double anywhere = free_within > 0.0 ? scatter_within / free_within : out->variance;
+    TRY(base_alloc(ctx, actions, sizeof *prior, &prior));
+    for (size_t a = 0; a < actions; a++) {
+        prior[a] = within[a] > 0.0
+                       ? prior_draws(within[actions + a], within[a] / out->variance, fourth[a])
+                       : prior_draws(free_within, scatter_within / out->variance, fourth_within);
+    }
     for (size_t v = nodes; v-- > 1;) {
         for (size_t a = 0; looks->parent[v] >= 0 && a < actions; a++) {
             const size_t up = (size_t)looks->parent[v] * actions + a, at = v * actions + a;
@@ -194,13 +237,16 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
             const double around =
                 looks->parent[v] < 0 ? pooled : variance[(size_t)looks->parent[v] * actions + a];
             const double scatter = n[at] > 0.0 ? square[at] - sum[at] * sum[at] / n[at] : 0.0;
-            variance[at] = fmax(1e-12 * out->variance, (fmax(scatter, 0.0) + PRIOR_DRAWS * around) /
-                                                           (fmax(n[at] - 1.0, 0.0) + PRIOR_DRAWS));
+            variance[at] = fmax(1e-12 * out->variance, (fmax(scatter, 0.0) + prior[a] * around) /
+                                                           (fmax(n[at] - 1.0, 0.0) + prior[a]));
             if (looks->left[v] >= 0 || n[at] == 0.0) continue;
-            out->numbers[at] = (psi_numbers){n[at], sum[at], n[at] * variance[at]};
+            out->precision[at] = n[at] / variance[at];
+            out->weighted[at] = sum[at] / variance[at];
         }
     }
 done:
+    base_free(ctx, prior);
+    base_free(ctx, fourth);
     base_free(ctx, away);
     base_free(ctx, within);
     base_free(ctx, variance);
@@ -252,6 +298,7 @@ done:
 void problem_outcome_rewards_free(psi_ctx *ctx, outcome_rewards *rewards)
 {
     base_free(ctx, rewards->of);
-    base_free(ctx, rewards->numbers);
+    base_free(ctx, rewards->precision);
+    base_free(ctx, rewards->weighted);
     *rewards = (outcome_rewards){0};
 }

@@ -10,7 +10,7 @@ typedef struct outcome_rewards {
     int32_t *of;     // (transitions) the class of each
     double variance; // of all of them; numbers only
     double mean;
-    psi_numbers *numbers; // (n_nodes, A) of the leaves, as psi_draws has them; numbers only
+    double *precision, *weighted; // (n_nodes, A) of the leaves, as psi_draws has them; numbers only
 } outcome_rewards;
 
 psi_status problem_outcome_rewards(psi_ctx *ctx, const cluster_problem *problem,

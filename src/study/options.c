@@ -23,7 +23,7 @@ static const psi_option OPTIONS[] = {
     {"agent-episodes", 0, PSI_OPTION_SIZE, FIELD(agent_episodes), "N", "0", NULL,
      PSI_OPTION_MORE | FREE, "transfer, sweep: an agent's episodes in a task; 0: 100"},
     {"run", 0, PSI_OPTION_TEXT, FIELD(run), "RUN", NULL, NULL, PSI_OPTION_MAIN | FREE,
-     "transfer: take the representation from this run folder"},
+     "transfer: take the representation from this run folder, or from its .safetensors alone"},
     {"seeds", 0, PSI_OPTION_SIZE, FIELD(seeds), "N", "0", NULL, PSI_OPTION_MAIN | FREE,
      "transfer, sweep: seeds; 0: the scale's"},
     {"digits", 0, PSI_OPTION_CHOICE, FIELD(digits), "auto|mnist|drawn", "auto", NULL,

@@ -1,6 +1,7 @@
 // psifold reproduce transfer: figure 6. All agents in three tasks with other transitions and
 // rewards than the training task's, on digits that the representation has never seen.
 #include "study/transfer.h"
+#include "study/trial.h"
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -14,12 +15,14 @@ const char *const STUDY_TRANSFER_TASK_NAMES[TRANSFER_TASKS] = {"train", "swap-di
                                                                "reversed-dial", "left-dial-broken"};
 enum { TRAIN, CAP = 1000, EVALUATION = 10, FEW_SEEDS = 5 };
 
+// Steps between updates of Q-networks that learn from images, where nearly all time goes: every
+// second step takes twice the time and was measured to bring no more.
+enum { UPDATE_EVERY = 4 };
+
 static const struct {
     psi_net_kind net;
     size_t seeds, trajectories;
-    size_t update_every; // steps, of Q-networks that learn from images, where nearly all time goes
-} SCALES[] = {
-    {PSI_NET_CNN, 5, 1000, 4}, {PSI_NET_RESNET18, 3, 1000, 4}, {PSI_NET_RESNET18, 20, 10000, 2}};
+} SCALES[] = {{PSI_NET_CNN, 5, 1000}, {PSI_NET_RESNET18, 3, 1000}, {PSI_NET_RESNET18, 20, 10000}};
 
 // A variant of the lock; test digits for all but the training task. With fewer digits on a dial the
 // highest of them are rewarded in all variants: those of the paper may not be there.
@@ -128,7 +131,11 @@ done:
     return status;
 }
 
-// Where the representation comes from: given, made before, borrowed from figure 5, or made now.
+// The network that a study looked through stays with it: all that is needed to go on elsewhere.
+static const char KEPT[] = "representation.safetensors";
+
+// Where the representation comes from: given, made before, borrowed from figure 5, kept, or made
+// now.
 static psi_status find_folder(study *of, transfer_study *transfer, char **folder, bool *borrowed)
 {
     psi_status status = PSI_OK;
@@ -142,6 +149,10 @@ static psi_status find_folder(study *of, transfer_study *transfer, char **folder
         TRY(ask_lock(of, transfer, folder));
         *borrowed = *folder != NULL;
         if (*borrowed) goto done;
+        if (study_has(of, KEPT)) {
+            status = study_path(of, KEPT, folder);
+            goto done;
+        }
         TRY(make_run(of, transfer));
     }
     *folder = own;
@@ -151,15 +162,39 @@ done:
     return status;
 }
 
+static bool is_network_file(const char *path)
+{
+    static const char END[] = ".safetensors";
+    const size_t n = strlen(path), m = sizeof END - 1;
+    return n > m && strcmp(path + n - m, END) == 0;
+}
+
+// Of a run nothing but its network is needed: that of a study that was kept is such a file.
+static psi_status load_run(psi_ctx *ctx, const char *path, psi_run **out)
+{
+    psi_status status = PSI_OK;
+    psi_run *run = NULL;
+    if (!is_network_file(path)) return psi_run_load(ctx, path, out);
+    TRY(base_alloc_zero(ctx, 1, sizeof *run, &run));
+    TRY(psi_net_load(ctx, path, &run->representation));
+    run->n_latent = psi_net_n_outputs(run->representation);
+    *out = run;
+    run = NULL;
+done:
+    psi_run_free(ctx, run);
+    return status;
+}
+
 // Q-networks are of the same kind as a borrowed representation, as in the paper.
 static psi_status find_run(study *of, transfer_study *transfer, char **folder, psi_run **out)
 {
     psi_status status = PSI_OK;
+    char *kept = NULL;
     bool borrowed;
     TRY(study_images(of, &transfer->digits));
     TRY(choose_net(of, transfer));
     TRY(find_folder(of, transfer, folder, &borrowed));
-    TRY(psi_run_load(of->ctx, *folder, out));
+    TRY(load_run(of->ctx, *folder, out));
     if (!(*out)->representation) {
         status = FAIL(of->ctx, PSI_EMISSING, "%s has no representation network", *folder);
         goto done;
@@ -168,7 +203,10 @@ static psi_status find_run(study *of, transfer_study *transfer, char **folder, p
         transfer->net = psi_net_spec_of((*out)->representation)->kind;
     }
     TRY(study_says(of, "representation: %s, %zu latent states", *folder, (*out)->n_latent));
+    TRY(study_path(of, KEPT, &kept));
+    if (strcmp(kept, *folder) != 0) TRY(psi_net_save(of->ctx, (*out)->representation, kept));
 done:
+    base_free(of->ctx, kept);
     return status;
 }
 
@@ -203,7 +241,11 @@ static psi_status make_trials(study *of, const psi_run *run, transfer_study *tra
                                      .keep_network = task == TRAIN && agent == PSI_AGENT_DQN};
                 trial->options.net = transfer->net;
                 if (agent == PSI_AGENT_DQN || agent == PSI_AGENT_PRETRAINED) {
-                    trial->options.update_every = SCALES[of->how->scale].update_every;
+                    trial->options.update_every = UPDATE_EVERY;
+                    trial->options.stop_forgotten = true;
+                }
+                if (agent == PSI_AGENT_PRETRAINED) {
+                    trial->source = transfer_trial(transfer, TRAIN, PSI_AGENT_DQN, seed);
                 }
                 trial->options.representation = run->representation;
                 trial->options.seed = of->how->seed + seed;
@@ -215,8 +257,14 @@ done:
     return status;
 }
 
-// Runs the trials of these tasks: the longest first, so that no core is idle at the end.
-static psi_status run_trials(psi_ctx *ctx, transfer_study *transfer, size_t first, size_t last)
+// Some of the seeds: from one to before another.
+typedef struct seed_range {
+    size_t from, to;
+} seed_range;
+
+// Runs the trials of these tasks and seeds: the longest first, so that no core is idle at the end.
+static psi_status run_trials(psi_ctx *ctx, transfer_study *transfer, size_t first, size_t last,
+                             seed_range seeds)
 {
     static const psi_agent_kind ORDER[TRANSFER_AGENTS] = {
         PSI_AGENT_PRETRAINED, PSI_AGENT_DQN,     PSI_AGENT_REWARD_PREDICTIVE,
@@ -224,12 +272,12 @@ static psi_status run_trials(psi_ctx *ctx, transfer_study *transfer, size_t firs
     psi_status status = PSI_OK;
     psi_trial *batch = NULL, **from = NULL;
     size_t n = 0;
-    const size_t most = (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * transfer->seeds;
+    const size_t most = (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * (seeds.to - seeds.from);
     TRY(base_alloc_zero(ctx, most, sizeof *batch, &batch));
     TRY(base_alloc(ctx, most, sizeof(psi_trial *), &from));
     for (size_t agent = 0; agent < TRANSFER_AGENTS; agent++) {
         for (size_t task = first; task <= last; task++) {
-            for (size_t seed = 0; seed < transfer->seeds; seed++) {
+            for (size_t seed = seeds.from; seed < seeds.to; seed++) {
                 psi_trial *trial = transfer_trial(transfer, task, ORDER[agent], seed);
                 if (trial->episodes == 0) continue;
                 from[n] = trial;
@@ -245,16 +293,33 @@ done:
     return status;
 }
 
-// Q-networks that learnt the training task, one per seed, for the pretrained agents.
-static psi_status hand_over_networks(psi_ctx *ctx, transfer_study *transfer, char **files)
+// What pretrained agents start from is needed while one of them has no result yet.
+static psi_status look_for_pretrained(psi_ctx *ctx, transfer_study *transfer, seed_range seeds)
 {
     psi_status status = PSI_OK;
-    for (size_t seed = 0; seed < transfer->seeds; seed++) {
-        const psi_trial *source = transfer_trial(transfer, TRAIN, PSI_AGENT_DQN, seed);
-        TRY(base_join(ctx, source->folder, "network.safetensors", &files[seed]));
+    for (size_t seed = seeds.from; seed < seeds.to; seed++) {
+        psi_trial *source = transfer_trial(transfer, TRAIN, PSI_AGENT_DQN, seed);
         for (size_t task = TRAIN + 1; task < TRANSFER_TASKS; task++) {
-            transfer_trial(transfer, task, PSI_AGENT_PRETRAINED, seed)->start_file = files[seed];
+            psi_trial *trial = transfer_trial(transfer, task, PSI_AGENT_PRETRAINED, seed);
+            TRY(study_trial_read(ctx, trial));
+            if (!trial->finished) source->needs_network = true;
         }
+    }
+done:
+    return status;
+}
+
+// As many seeds at a time as there are threads: whenever it is stopped, nearly as many are there of
+// every agent in every task.
+static psi_status run_seeds(psi_ctx *ctx, transfer_study *transfer)
+{
+    psi_status status = PSI_OK;
+    const size_t together = (size_t)psi_threads(ctx);
+    for (size_t from = 0; from < transfer->seeds; from += together) {
+        const seed_range seeds = {from, base_min(from + together, transfer->seeds)};
+        TRY(look_for_pretrained(ctx, transfer, seeds));
+        TRY(run_trials(ctx, transfer, TRAIN, TRAIN, seeds));
+        TRY(run_trials(ctx, transfer, TRAIN + 1, TRANSFER_TASKS - 1, seeds));
     }
 done:
     return status;
@@ -296,19 +361,19 @@ done:
 static psi_status say_what(study *of, const transfer_study *transfer, const psi_run *run)
 {
     psi_status status = PSI_OK;
-    char what[1024];
+    char what[1280];
     snprintf(
         what, sizeof what,
         "Three variants of the lock with other transitions and rewards, seen as digits that "
         "nothing was trained on. Who learns them faster: a Q-network from random weights "
         "(dqn), one that has learnt the lock of figure 5 (pretrained), or one linear layer "
         "on the frozen network of its clustering (reward-predictive)? The first two are updated "
-        "every %zu steps, the last every %zu. Beyond the paper, the "
+        "every %zu steps, the last every %zu; one whose whole memory holds no reward any more is "
+        "stopped, and the episodes that are left count as its last one. Beyond the paper, the "
         "planner counts a model of the same latent states anew and plans. Yes means that the "
         "95 %% interval of the probability of beating the other lies above one half, and that "
         "of the gain's lead above 1.%s",
-        SCALES[of->how->scale].update_every,
-        psi_agent_defaults(PSI_AGENT_REWARD_PREDICTIVE).update_every,
+        (size_t)UPDATE_EVERY, psi_agent_defaults(PSI_AGENT_REWARD_PREDICTIVE).update_every,
         transfer->seeds < FEW_SEEDS
             ? " These are very few seeds: intervals of so few are narrower than is known."
             : "");
@@ -318,8 +383,7 @@ static psi_status say_what(study *of, const transfer_study *transfer, const psi_
     TRY(study_set(of, "net", json_string(psi_net_kind_name(transfer->net))));
     TRY(study_set(of, "seeds", json_integer((json_int_t)transfer->seeds)));
     TRY(study_set(of, "episodes", json_integer((json_int_t)transfer->episodes)));
-    TRY(study_set(of, "update_every",
-                  json_integer((json_int_t)SCALES[of->how->scale].update_every)));
+    TRY(study_set(of, "update_every", json_integer(UPDATE_EVERY)));
     TRY(study_set(of, "latent_states", json_integer((json_int_t)run->n_latent)));
     TRY(study_set(of, "representation", json_string(transfer->representation)));
 done:
@@ -330,7 +394,7 @@ psi_status study_transfer(study *of)
 {
     psi_status status = PSI_OK;
     psi_ctx *ctx = of->ctx;
-    char *run_folder = NULL, **files = NULL;
+    char *run_folder = NULL;
     psi_run *run = NULL;
     const double started = base_seconds();
     transfer_study transfer = {.seeds =
@@ -338,22 +402,17 @@ psi_status study_transfer(study *of)
                                .episodes = of->how->agent_episodes ? of->how->agent_episodes : 100};
     const size_t n = (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * transfer.seeds;
     TRY(base_alloc_zero(ctx, n, sizeof *transfer.trials, &transfer.trials));
-    TRY(base_alloc_zero(ctx, transfer.seeds, sizeof(char *), &files));
     TRY(find_run(of, &transfer, &run_folder, &run));
     transfer.representation = run_folder;
     TRY(say_what(of, &transfer, run));
     TRY(make_trials(of, run, &transfer));
-    TRY(run_trials(ctx, &transfer, TRAIN, TRAIN));
-    TRY(hand_over_networks(ctx, &transfer, files));
-    TRY(run_trials(ctx, &transfer, TRAIN + 1, TRANSFER_TASKS - 1));
+    TRY(run_seeds(ctx, &transfer));
     TRY(study_transfer_report(of, &transfer));
     TRY(study_transfer_figures(of, &transfer));
     TRY(write_manifest(of, &transfer, run, base_seconds() - started));
 done:
     psi_trials_free(ctx, transfer.trials, n);
     base_free(ctx, transfer.trials);
-    for (size_t i = 0; files && i < transfer.seeds; i++) base_free(ctx, files[i]);
-    base_free(ctx, files);
     base_free(ctx, run_folder);
     psi_run_free(ctx, run);
     return status;

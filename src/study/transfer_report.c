@@ -29,6 +29,10 @@ static json_t *diverged(const psi_trial *t)
 {
     return json_boolean(t->diverged);
 }
+static json_t *not_played(const psi_trial *t)
+{
+    return json_integer((json_int_t)t->not_played);
+}
 static json_t *final_reward_per_step(const psi_trial *t)
 {
     return json_real(t->final.reward_per_step);
@@ -50,6 +54,7 @@ static const struct {
                {"area_under_curve", area},
                {"truncated", truncated},
                {"diverged", diverged},
+               {"not_played", not_played},
                {"final_reward_per_step", final_reward_per_step},
                {"steps", steps},
                {"seconds", seconds}};
@@ -106,6 +111,24 @@ static psi_status print_table(study *of, const transfer_study *transfer)
                        transfer->optimum[task].reward_per_step);
     }
     study_prints(of, "%s", line);
+done:
+    return status;
+}
+
+// How many runs were stopped, since they had forgotten their task.
+static psi_status count_forgotten(study *of, const transfer_study *transfer)
+{
+    psi_status status = PSI_OK;
+    size_t forgot = 0, left_out = 0;
+    for (size_t i = 0; i < (size_t)TRANSFER_TASKS * TRANSFER_AGENTS * transfer->seeds; i++) {
+        forgot += transfer->trials[i].not_played > 0;
+        left_out += transfer->trials[i].not_played;
+    }
+    if (forgot > 0) {
+        study_prints(of, "runs that had forgotten their task: %zu, %zu episodes were not played",
+                     forgot, left_out);
+    }
+    TRY(study_set(of, "forgot", json_integer((json_int_t)forgot)));
 done:
     return status;
 }
@@ -180,6 +203,7 @@ psi_status study_transfer_report(study *of, const transfer_study *transfer)
     TRY(study_path(of, "curves.csv", &curves));
     TRY(write_curves(of->ctx, transfer, curves));
     TRY(print_table(of, transfer));
+    TRY(count_forgotten(of, transfer));
     TRY(study_transfer_iqms(of->ctx, transfer, statistics));
     TRY(study_transfer_profiles(of->ctx, transfer, statistics));
     TRY(study_transfer_claims(of, transfer, statistics));

@@ -16,6 +16,9 @@ psi_status study_trial_read(psi_ctx *ctx, psi_trial *trial);
 
 // Makes the folder this trial's from the beginning on; PSI_EUSAGE if it is another's.
 psi_status study_trial_claim(psi_ctx *ctx, const psi_trial *trial);
+
+// The Q-network that it has kept.
+psi_status study_trial_network(psi_ctx *ctx, const psi_trial *trial, psi_net **out);
 psi_status study_trial_write(psi_ctx *ctx, const psi_trial *trial, const psi_agent *agent);
 
 #endif

@@ -13,6 +13,7 @@
 #include <time.h>
 
 enum { LARGEST_RESULT = 1 << 20 }; // bytes
+static const char NETWORK[] = "network.safetensors";
 
 static json_t *score_json(const psi_agent_score *score)
 {
@@ -42,6 +43,7 @@ static json_t *result_json(const psi_trial *trial)
 {
     json_t *json = score_json(&trial->score);
     json_object_set_new(json, "diverged", json_boolean(trial->diverged));
+    json_object_set_new(json, "not_played", json_integer((json_int_t)trial->not_played));
     json_object_set_new(json, "final", trial->evaluation ? score_json(&trial->final) : json_null());
     json_object_set_new(json, "updates", json_integer((json_int_t)trial->updates));
     json_object_set_new(json, "seconds", json_real(trial->seconds));
@@ -91,30 +93,64 @@ done:
     return status;
 }
 
+static psi_status key_of(psi_ctx *ctx, const psi_trial *trial, json_t **out);
+
+// What a pretrained agent starts from: the weights in a file; or the trial that has learnt them or
+// will, not its weights, which need not be there any more when its result is read again.
+static psi_status start_of(psi_ctx *ctx, const psi_trial *trial, json_t **out)
+{
+    psi_status status = PSI_OK;
+    const bool pretrained = trial->options.kind == PSI_AGENT_PRETRAINED;
+    char text[17] = "";
+    if (pretrained && trial->source) return key_of(ctx, trial->source, out);
+    if (pretrained && trial->start_file) TRY(hash_of_file(ctx, trial->start_file, text));
+    *out = json_string(text);
+    TRY(base_json_made(ctx, *out));
+done:
+    return status;
+}
+
 // What a trial must have been for its result to count, or its checkpoint: all that decides what
 // comes out of it.
 static psi_status key_of(psi_ctx *ctx, const psi_trial *trial, json_t **out)
 {
     psi_status status = PSI_OK;
     const psi_agent_options *o = &trial->options;
-    const bool pretrained = o->kind == PSI_AGENT_PRETRAINED;
-    char task[PSI_TASK_JSON_SIZE], truth[PSI_TASK_JSON_SIZE] = "", first[PSI_TASK_JSON_SIZE] = "",
-                                   representation[17], start[17] = "";
-    json_t *chosen = NULL;
+    const bool first = o->kind == PSI_AGENT_PRETRAINED && !trial->start_file && !trial->source;
+    char task[PSI_TASK_JSON_SIZE], truth[PSI_TASK_JSON_SIZE] = "",
+                                   training[PSI_TASK_JSON_SIZE] = "", representation[17];
+    json_t *chosen = NULL, *start = NULL;
     *out = NULL;
     TRY(psi_task_json(ctx, &trial->task, task));
     if (o->truth_of) TRY(psi_task_json(ctx, o->truth_of, truth));
-    if (pretrained && !trial->start_file) TRY(psi_task_json(ctx, &trial->training, first));
-    if (pretrained && trial->start_file) TRY(hash_of_file(ctx, trial->start_file, start));
+    if (first) TRY(psi_task_json(ctx, &trial->training, training));
+    TRY(start_of(ctx, trial, &start));
     TRY(hash_of(ctx, study_sees_through_network(o) ? o->representation : NULL, representation));
     TRY(base_options_json(ctx, psi_agent_option_table(), o, true, &chosen));
-    *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:O}", "task", task, "truth_of", truth,
-                     "pretraining", first, "start", start, "representation", representation,
+    *out = json_pack("{s:s, s:s, s:s, s:O, s:s, s:I, s:I, s:O}", "task", task, "truth_of", truth,
+                     "pretraining", training, "start", start, "representation", representation,
                      "episodes", (json_int_t)trial->episodes, "evaluation",
                      (json_int_t)trial->evaluation, "options", chosen);
     TRY(base_json_made(ctx, *out));
 done:
     json_decref(chosen);
+    json_decref(start);
+    return status;
+}
+
+// Options that have come since a key was written: what they are by default is what they were then.
+static psi_status complete(psi_ctx *ctx, const psi_trial *trial, const json_t *found)
+{
+    psi_status status = PSI_OK;
+    const psi_agent_options usual = psi_agent_defaults(trial->options.kind);
+    json_t *options = json_object_get(found, "options"), *defaults = NULL;
+    TRY(base_options_json(ctx, psi_agent_option_table(), &usual, true, &defaults));
+    if (json_is_object(options) && json_object_update_missing(options, defaults) != 0) {
+        TRY(base_json_made(ctx, NULL));
+    }
+    if (trial->source) TRY(complete(ctx, trial->source, json_object_get(found, "start")));
+done:
+    json_decref(defaults);
     return status;
 }
 
@@ -141,6 +177,7 @@ static psi_status check_key(psi_ctx *ctx, const psi_trial *trial, const json_t *
     psi_status status = PSI_OK;
     json_t *wanted = NULL;
     TRY(key_of(ctx, trial, &wanted));
+    TRY(complete(ctx, trial, found));
     const char *other = first_difference(wanted, found);
     if (other) {
         status =
@@ -157,24 +194,39 @@ psi_status study_trial_file(psi_ctx *ctx, const psi_trial *trial, const char *na
     return base_join(ctx, trial->folder, name, out);
 }
 
+psi_status study_trial_network(psi_ctx *ctx, const psi_trial *trial, psi_net **out)
+{
+    psi_status status = PSI_OK;
+    char *path = NULL;
+    *out = NULL;
+    TRY(study_trial_file(ctx, trial, NETWORK, &path));
+    TRY(psi_net_load(ctx, path, out));
+done:
+    base_free(ctx, path);
+    return status;
+}
+
 // Reads the result of a trial that was finished before, if there is one.
 psi_status study_trial_read(psi_ctx *ctx, psi_trial *trial)
 {
     psi_status status = PSI_OK;
-    char *result = NULL, *curve = NULL;
+    char *result = NULL, *curve = NULL, *network = NULL;
     json_t *json = NULL;
     struct stat info;
     if (!trial->folder) return PSI_OK;
     TRY(study_trial_file(ctx, trial, "result.json", &result));
     TRY(study_trial_file(ctx, trial, "curve.csv", &curve));
+    TRY(study_trial_file(ctx, trial, NETWORK, &network));
     if (stat(result, &info) != 0) goto done;
     TRY(base_remove_abandoned(ctx, result)); // nobody writes it again
     TRY(base_json_load(ctx, result, LARGEST_RESULT, &json));
     TRY(check_key(ctx, trial, json_object_get(json, "trial")));
+    if (trial->needs_network && stat(network, &info) != 0) goto done;
     const json_t *scores = json_object_get(json, "result");
     trial->score = score_from(scores);
     trial->final = score_from(json_object_get(scores, "final"));
     trial->diverged = json_is_true(json_object_get(scores, "diverged"));
+    trial->not_played = (size_t)json_integer_value(json_object_get(scores, "not_played"));
     trial->updates = (uint64_t)json_integer_value(json_object_get(scores, "updates"));
     trial->seconds = json_number_value(json_object_get(scores, "seconds"));
     TRY(psi_curve_load_csv(ctx, curve, &trial->curve, &trial->n_curve));
@@ -182,6 +234,7 @@ psi_status study_trial_read(psi_ctx *ctx, psi_trial *trial)
 done:
     base_free(ctx, result);
     base_free(ctx, curve);
+    base_free(ctx, network);
     json_decref(json);
     return status;
 }
@@ -217,7 +270,7 @@ psi_status study_trial_write(psi_ctx *ctx, const psi_trial *trial, const psi_age
     TRY(study_trial_file(ctx, trial, "result.json", &result));
     TRY(study_trial_file(ctx, trial, "curve.csv", &curve));
     TRY(study_trial_file(ctx, trial, "events.out.tfevents.psifold", &events));
-    TRY(study_trial_file(ctx, trial, "network.safetensors", &network));
+    TRY(study_trial_file(ctx, trial, NETWORK, &network));
     TRY(psi_curve_save_csv(ctx, trial->curve, trial->n_curve, curve));
     TRY(psi_curve_save_events(ctx, trial->curve, trial->n_curve,
                               (double)time(NULL) - trial->seconds, events));

@@ -65,7 +65,8 @@ done:
     return status;
 }
 
-// The Q-network that a pretrained agent starts from: from a file, or learnt here and now.
+// The Q-network that a pretrained agent starts from: from a file, another trial's, or learnt here
+// and now.
 static psi_status pretrain(psi_ctx *ctx, trials *all, psi_trial *trial, psi_net **out)
 {
     psi_status status = PSI_OK;
@@ -73,6 +74,7 @@ static psi_status pretrain(psi_ctx *ctx, trials *all, psi_trial *trial, psi_net 
     psi_agent_options options = trial->options;
     *out = NULL;
     if (trial->start_file) return psi_net_load(ctx, trial->start_file, out);
+    if (trial->source) return study_trial_network(ctx, trial->source, out);
     options.kind = PSI_AGENT_DQN;
     options.view = PSI_VIEW_AUTO;
     TRY(psi_agent_new(ctx, &trial->training, &options, &alone.agents[0]));
@@ -112,6 +114,7 @@ static psi_status keep_curve(psi_ctx *ctx, psi_trial *trial, const psi_agent *ag
     memcpy(trial->curve, curve, trial->n_curve * sizeof *curve);
     trial->score = psi_agent_score_of(curve, trial->n_curve);
     trial->updates = psi_agent_updates(agent);
+    trial->not_played = psi_agent_not_played(agent);
 done:
     return status;
 }
@@ -203,7 +206,7 @@ static psi_status job(void *user, psi_ctx *own, size_t i)
 
 // What a trial came to, on its way to other processes; its curve follows.
 typedef struct outcome {
-    uint64_t trial, n_curve, updates, diverged;
+    uint64_t trial, n_curve, updates, diverged, not_played;
     psi_agent_score score, final;
     double seconds;
 } outcome;
@@ -216,6 +219,7 @@ static psi_status take_outcome(psi_ctx *ctx, const outcome *from, const char *cu
     to->n_curve = from->n_curve;
     to->updates = from->updates;
     to->diverged = from->diverged != 0;
+    to->not_played = from->not_played;
     to->score = from->score;
     to->final = from->final;
     to->seconds = from->seconds;
@@ -244,6 +248,7 @@ static psi_status share_outcomes(psi_ctx *ctx, psi_trial *list, size_t n)
                               trial->n_curve,
                               trial->updates,
                               trial->diverged,
+                              trial->not_played,
                               trial->score,
                               trial->final,
                               trial->seconds};
@@ -280,7 +285,8 @@ psi_status psi_trials_run(psi_ctx *ctx, psi_trial *list, size_t n, bool wide)
         if (i % (size_t)base_ranks(ctx) != (size_t)base_rank(ctx)) continue; // another process's
         if (!list[i].finished) TRY(study_trial_read(ctx, &list[i]));
         if (list[i].finished) continue;
-        const bool twice = list[i].options.kind == PSI_AGENT_PRETRAINED && !list[i].start_file;
+        const bool twice =
+            list[i].options.kind == PSI_AGENT_PRETRAINED && !list[i].start_file && !list[i].source;
         total += list[i].episodes * (twice ? 2 : 1) * weight_of(&list[i]);
         all.pending[pending++] = &list[i];
     }

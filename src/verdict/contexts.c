@@ -278,7 +278,8 @@ psi_status verdict_ask_pairs_by_means(psi_ctx *ctx, const cluster_problem *probl
     TRY(problem_mean_rewards(ctx, problem, &states, labels, &means));
     psi_draws what = what_followed(&all, problem->data->n_actions);
     what.n_means = problem->data->n_actions;
-    what.numbers = means.numbers;
+    what.precision = means.precision;
+    what.weighted = means.weighted;
     what.mean_variance = means.variance;
     TRY(find_most_alike(ctx, &all, &what, margin, pair));
 done:

@@ -186,6 +186,67 @@ static void test_resuming_is_exact(void **state)
     psi_ctx_free(ctx);
 }
 
+// A Q-network whose memory has lost its last reward: what follows is not played, and it is the same
+// when it went on from a checkpoint. Without the option, and while rewards are left, nothing
+// changes.
+static void test_one_that_forgot_is_stopped(void **state)
+{
+    (void)state;
+    enum { EPISODES = 30, STOP = 2 };
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder(), at[512];
+    const psi_task task = task_of(ctx, "column-world", NULL, NULL);
+    psi_agent_options options = small(PSI_AGENT_DQN, PSI_VIEW_AUTO);
+    psi_agent *plain, *agent, *again;
+    size_t n, forgot = 0, kept = 0;
+    snprintf(at, sizeof at, "%s/agent", folder);
+    options.exploration_episodes = 1;
+    options.learning_rate = 1e-6; // acts by its random weights, which is to run against a wall
+    for (options.seed = 0; options.seed < 8; options.seed++) {
+        options.stop_forgotten = false;
+        assert_ok(ctx, psi_agent_new(ctx, &task, &options, &plain));
+        options.stop_forgotten = true;
+        assert_ok(ctx, psi_agent_new(ctx, &task, &options, &agent));
+        assert_ok(ctx, psi_agent_new(ctx, &task, &options, &again));
+        assert_ok(ctx, psi_agent_play(ctx, plain, EPISODES));
+        assert_ok(ctx, psi_agent_play(ctx, agent, STOP));
+        assert_ok(ctx, psi_agent_save(ctx, agent, at));
+        assert_ok(ctx, psi_agent_load(ctx, again, at));
+        assert_ok(ctx, psi_agent_play(ctx, agent, EPISODES - STOP));
+        assert_ok(ctx, psi_agent_play(ctx, again, EPISODES - STOP));
+        assert_true(same_curve(agent, again));
+        const size_t not_played = psi_agent_not_played(agent);
+        assert_int_equal(psi_agent_not_played(again), not_played);
+        assert_int_equal(psi_agent_not_played(plain), 0);
+        const psi_agent_episode *curve = psi_agent_curve(agent, &n);
+        assert_int_equal(n, EPISODES);
+        if (not_played == 0) {
+            assert_true(same_curve(agent, plain));
+            kept++;
+        } else {
+            const psi_agent_episode *whole = psi_agent_curve(plain, &n);
+            const psi_agent_episode *last = &curve[EPISODES - not_played - 1];
+            assert_true(last->reward == 0 && last->truncated);
+            assert_true(psi_agent_updates(agent) < psi_agent_updates(plain));
+            for (size_t e = 0; e < EPISODES; e++) {
+                const bool played = e < EPISODES - not_played;
+                assert_int_equal(curve[e].steps, played ? whole[e].steps : last->steps);
+                assert_true(curve[e].reward == (played ? whole[e].reward : 0));
+            }
+            assert_ok(ctx, psi_agent_save(ctx, agent, at));
+            assert_ok(ctx, psi_agent_load(ctx, again, at));
+            assert_int_equal(psi_agent_not_played(again), not_played);
+            forgot++;
+        }
+        psi_agent_free(ctx, plain);
+        psi_agent_free(ctx, agent);
+        psi_agent_free(ctx, again);
+    }
+    assert_true(forgot > 0 && kept > 0);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
 // Evaluation changes nothing of what is learnt afterwards.
 static void test_evaluation_leaves_no_trace(void **state)
 {
@@ -560,6 +621,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_resuming_is_exact),
+        cmocka_unit_test(test_one_that_forgot_is_stopped),
         cmocka_unit_test(test_evaluation_leaves_no_trace),
         cmocka_unit_test(test_together_as_alone),
         cmocka_unit_test(test_together_before_images),

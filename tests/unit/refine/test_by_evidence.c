@@ -123,15 +123,17 @@ static bool rises(const size_t *clusters, size_t n)
 static void what_moves_to_and_fro_does_not_rise(void **state)
 {
     (void)state;
-    size_t chain[12], slow[12], constant[12], noisy[24];
+    size_t chain[12], leap[12], slow[12], constant[12], noisy[24];
     for (size_t i = 0; i < 12; i++) {
-        chain[i] = 2 + i; // one more link with every refinement
+        chain[i] = 2 + i;               // one more link with every refinement
+        leap[i] = i == 0 ? 15 : 49 + i; // and many at once in the beginning
         slow[i] = 2 + i / 3;
         constant[i] = 7;
     }
     for (size_t i = 0; i < 24; i++) noisy[i] = 500 + 7 * i % 24 + i / 12; // a record late
     assert_true(rises(chain, 12));
     assert_true(rises(chain, 11));
+    assert_true(rises(leap, 12));
     assert_true(rises(slow, 12));
     assert_false(rises(constant, 12));
     assert_false(rises(noisy, 24));

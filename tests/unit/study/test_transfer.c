@@ -54,7 +54,7 @@ static const char *file_of(const char *folder, size_t task, size_t agent, size_t
 // starts from is the network that dqn learnt there, and nobody else's is kept.
 static void check_trials(psi_ctx *ctx, const char *folder)
 {
-    const char *start = NULL;
+    const json_t *start = NULL;
     json_t *trials[TRANSFER_TASKS] = {NULL};
     for (size_t task = 0; task < TRANSFER_TASKS; task++) {
         for (size_t agent = 0; agent < TRANSFER_AGENTS; agent++) {
@@ -69,9 +69,9 @@ static void check_trials(psi_ctx *ctx, const char *folder)
         assert_ok(ctx,
                   base_json_load(ctx, file_of(folder, task, PSI_AGENT_PRETRAINED, 0, "trial.json"),
                                  1 << 20, &trials[task]));
-        const char *from = json_string_value(json_object_get(trials[task], "start"));
-        assert_int_equal(strlen(from), 16);
-        if (start) assert_string_equal(from, start);
+        const json_t *from = json_object_get(trials[task], "start");
+        assert_non_null(strstr(json_string_value(json_object_get(from, "task")), "\"drawn\""));
+        if (start) assert_true(json_equal(from, start));
         start = from;
         // digits that nothing was trained on
         const char *words = json_string_value(json_object_get(trials[task], "task"));
@@ -130,6 +130,35 @@ static void what_is_kept_is_not_played_again(void **state)
     assert_int_equal(written_at(kept), before);
     assert_int_equal(access(lost, F_OK), 0);
     test_assert_text(ctx, folder, "curves.csv", curves);
+
+    // where only results and curves are left, nothing is played again; and where a pretrained one
+    // is missing, what it starts from is learnt again first
+    char network[1200];
+    snprintf(network, sizeof network, "%s",
+             file_of(folder, 0, PSI_AGENT_DQN, 0, "network.safetensors"));
+    assert_int_equal(unlink(network), 0);
+    assert_int_equal(unlink(file_of(folder, 0, PSI_AGENT_DQN, 0, "trial.json")), 0);
+    assert_int_equal(unlink(test_path(folder, "results.json")), 0);
+    test_study_run(ctx, "transfer", &options);
+    assert_int_equal(written_at(kept), before);
+    assert_int_not_equal(access(network, F_OK), 0);
+    assert_int_equal(unlink(lost), 0);
+    assert_int_equal(unlink(test_path(folder, "results.json")), 0);
+    test_study_run(ctx, "transfer", &options);
+    assert_int_equal(access(network, F_OK), 0);
+    assert_int_equal(access(lost, F_OK), 0);
+    test_assert_text(ctx, folder, "curves.csv", curves);
+
+    // the network of the run is enough, which stays with the study
+    char alone[1200];
+    snprintf(alone, sizeof alone, "%s/representation.safetensors", folder);
+    options.run = NULL;
+    assert_int_equal(unlink(test_path(folder, "results.json")), 0);
+    assert_int_equal(unlink(file_of(folder, 1, PSI_AGENT_PLANNER, 0, "result.json")), 0);
+    test_study_run(ctx, "transfer", &options);
+    test_assert_text(ctx, folder, "curves.csv", curves);
+    check_results(ctx, folder, alone);
+    options.run = run;
 
     assert_int_equal(unlink(test_path(folder, "results.json")), 0);
     options.agent_episodes = 2;

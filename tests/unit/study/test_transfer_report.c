@@ -18,8 +18,9 @@ typedef struct made_up {
 } made_up;
 
 // An episode of agent a with seed s takes 10 (s + 1) steps and earns a + 1, but for the first, and
-// random never earns anything. dqn diverged with seed 1 in swap-digits after two episodes;
-// pretrained did not take part in the training task.
+// random never earns anything. dqn diverged with seed 1 in swap-digits after two episodes, and had
+// forgotten reversed-dial after seven with seed 0; pretrained did not take part in the training
+// task.
 static void make_up(made_up *of)
 {
     *of = (made_up){.transfer = {.digits = "drawn",
@@ -41,6 +42,7 @@ static void make_up(made_up *of)
                 trial->finished = true;
                 trial->diverged = task == 1 && agent == PSI_AGENT_DQN && s == 1;
                 trial->n_curve = trial->diverged ? 2 : EPISODES;
+                if (task == 2 && agent == PSI_AGENT_DQN && s == 0) trial->not_played = 5;
                 trial->curve = curve;
                 trial->seconds = 0.25;
                 for (size_t e = 0; e < EPISODES; e++) {
@@ -108,6 +110,8 @@ static void check_scores(psi_ctx *ctx, char *folder)
     const json_t *bad =
         json_object_get(json_object_get(json_object_get(scores, "diverged"), "swap-digits"), "dqn");
     assert_true(json_is_false(json_array_get(bad, 0)) && json_is_true(json_array_get(bad, 1)));
+    assert_true(score_in(scores, "not_played", "reversed-dial", "dqn", 0) == 5);
+    assert_true(score_in(scores, "not_played", "reversed-dial", "dqn", 1) == 0);
     const json_t *train = json_object_get(json_object_get(scores, "reward_per_step"), "train");
     assert_int_equal(json_object_size(train), TRANSFER_AGENTS - 1);
     assert_null(json_object_get(train, "pretrained"));
@@ -140,6 +144,8 @@ static void files_and_table_have_the_scores(void **state)
     test_assert_heard(&heard, "\nplanner               0.2750 [0.1833, 0.3667]    0.2750 ");
     test_assert_heard(&heard, "\npretrained                                       0.1375 ");
     test_assert_heard(&heard, "\noptimum                                0.5000   ");
+    test_assert_heard(&heard, "had forgotten their task: 1, 5 episodes were not played");
+    assert_true(test_number(of.results, "forgot") == 1);
     assert_true(test_number(json_object_get(of.results, "optimum"), "left-dial-broken") == 0.8);
     assert_int_equal(json_array_size(json_object_get(of.results, "claims")), 13);
     assert_int_equal(json_array_size(json_object_get(of.results, "files")), 2);

@@ -297,7 +297,76 @@ static void pretraining_from_a_file_or_now_is_the_same(void **state)
     assert_same_scores(&trials[1], &trials[2]);
     assert_true(trials[1].curve[0].loss == trials[2].curve[0].loss);
     assert_true(trials[1].curve[0].loss != trials[3].curve[0].loss);
+
+    // from another trial: its result can be read when the network is there no more, and where one
+    // is needed, that trial is run again
+    psi_trial next = trials[1], again = trials[1], source = trials[0];
+    next.start_file = again.start_file = NULL;
+    next.source = again.source = &trials[0];
+    next.finished = again.finished = source.finished = false;
+    next.folder = again.folder = NULL;
+    next.curve = again.curve = source.curve = NULL;
+    source.folder = NULL;
+    assert_ok(ctx, psi_trial_keep_in(ctx, &next, test_path(folder, "next")));
+    assert_ok(ctx, psi_trial_keep_in(ctx, &again, test_path(folder, "next")));
+    assert_ok(ctx, psi_trial_keep_in(ctx, &source, test_path(folder, "dqn")));
+    assert_ok(ctx, psi_trials_run(ctx, &next, 1, false));
+    assert_same_scores(&trials[1], &next);
+    assert_int_equal(unlink(start), 0);
+    assert_ok(ctx, psi_trials_run(ctx, &again, 1, false));
+    assert_same_scores(&trials[1], &again);
+    assert_int_not_equal(access(start, F_OK), 0);
+    source.needs_network = true;
+    assert_ok(ctx, psi_trials_run(ctx, &source, 1, false));
+    assert_same_scores(&trials[0], &source);
+    assert_int_equal(access(start, F_OK), 0);
+
+    // another source is another trial
+    trials[0].options.gamma = 0.5;
+    psi_trials_free(ctx, &again, 1);
+    again.finished = false;
+    again.folder = NULL;
+    again.curve = NULL;
+    assert_ok(ctx, psi_trial_keep_in(ctx, &again, test_path(folder, "next")));
+    assert_status(ctx, psi_trials_run(ctx, &again, 1, false), PSI_EUSAGE);
+    test_assert_error_says(ctx, "with another gamma");
+    psi_trials_free(ctx, &next, 1);
+    psi_trials_free(ctx, &again, 1);
+    psi_trials_free(ctx, &source, 1);
     psi_trials_free(ctx, trials, 4);
+    test_folder_free(folder);
+    psi_ctx_free(ctx);
+}
+
+// A result that was written before an option existed is one with the option as it is by default.
+static void options_may_come_later(void **state)
+{
+    (void)state;
+    psi_ctx *ctx = test_ctx(1);
+    char *folder = test_folder(), path[1024];
+    for (int usual = 0; usual < 2; usual++) {
+        psi_trial first = planner(ctx, 3), second = planner(ctx, 3);
+        json_t *kept;
+        assert_ok(ctx, psi_trial_keep_in(ctx, &first, test_path(folder, usual ? "a" : "b")));
+        assert_ok(ctx, psi_trial_keep_in(ctx, &second, test_path(folder, usual ? "a" : "b")));
+        if (!usual) first.options.best_value = second.options.best_value = 2;
+        assert_ok(ctx, psi_trials_run(ctx, &first, 1, false));
+        snprintf(path, sizeof path, "%s/result.json", first.folder);
+        assert_ok(ctx, base_json_load(ctx, path, 1 << 20, &kept));
+        json_t *options = json_object_get(json_object_get(kept, "trial"), "options");
+        assert_int_equal(json_object_del(options, "best_value"), 0);
+        assert_ok(ctx, base_json_save(ctx, path, kept));
+        if (usual) {
+            assert_ok(ctx, psi_trials_run(ctx, &second, 1, false));
+            assert_same_scores(&first, &second);
+        } else {
+            assert_status(ctx, psi_trials_run(ctx, &second, 1, false), PSI_EUSAGE);
+            test_assert_error_says(ctx, "with another best_value");
+        }
+        json_decref(kept);
+        psi_trials_free(ctx, &first, 1);
+        psi_trials_free(ctx, &second, 1);
+    }
     test_folder_free(folder);
     psi_ctx_free(ctx);
 }
@@ -339,6 +408,7 @@ int main(void)
         cmocka_unit_test(a_trial_goes_on_from_its_checkpoint),
         cmocka_unit_test(one_that_is_stopped_says_how_to_go_on),
         cmocka_unit_test(pretraining_from_a_file_or_now_is_the_same),
+        cmocka_unit_test(options_may_come_later),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,47 @@ static void as_many_as_are_asked_for_are_enough(void **state)
     psi_ctx_free(ctx);
 }
 
+// The last three tosses of a coin are seen; to say whether the first and the last of them differ
+// pays 1. A bonus of 2 comes one time in twenty, whatever is done, but by a chance of 1 % it never
+// came where 6 was seen and done what is done there seldom. That made it a latent state, and then,
+// by where each leads, all eight: 300 nats apart.
+static void a_bonus_that_did_not_come_is_no_law(void **state)
+{
+    (void)state;
+    enum { EPISODES = 1400, LENGTH = 5 };
+    psi_ctx *ctx = test_ctx(1);
+    const psi_episode_spec spec = {
+        .observation_dtype = PSI_INT64, .n_actions = 2, .observation_high = 7};
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        base_random random = base_random_stream(seed, 0x626f6e, 0);
+        psi_collector *collector;
+        assert_ok(ctx, psi_collector_new(ctx, &spec, &collector));
+        for (size_t e = 0; e < EPISODES; e++) {
+            int64_t at[LENGTH + 1] = {base_random_below(&random, 8)};
+            int32_t actions[LENGTH];
+            double rewards[LENGTH];
+            for (size_t t = 0; t < LENGTH; t++) {
+                const bool seldom = base_random_uniform(&random) < 0.1;
+                const bool differ = ((at[t] >> 2) ^ at[t]) & 1;
+                const bool bonus = base_random_uniform(&random) < 0.05;
+                actions[t] = (at[t] == 6) == seldom;
+                rewards[t] = (differ == actions[t]) + (at[t] == 6 && seldom ? 0.0 : 2.0 * bonus);
+                at[t + 1] = (2 * at[t] + base_random_below(&random, 2)) % 8;
+            }
+            const psi_episode episode = {.length = LENGTH,
+                                         .observations = at,
+                                         .actions = actions,
+                                         .rewards = rewards,
+                                         .truncated = true};
+            assert_ok(ctx, psi_collector_add(collector, &episode));
+        }
+        psi_run *found = fold_collected(ctx, collector);
+        if (found->n_latent != 2) assert_int_not_equal(found->verdict, PSI_VERDICT_CERTAIN);
+        psi_run_free(ctx, found);
+    }
+    psi_ctx_free(ctx);
+}
+
 // Two payments that happened to be the same do not make an action one that pays for sure, where all
 // others pay by chance: a single third one is no proof of another latent state.
 static void a_pair_of_equal_payments_is_no_law(void **state)
@@ -301,6 +342,7 @@ static void a_few_that_look_like_nothing_else_are_not_certain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bonus_that_did_not_come_is_no_law),
         cmocka_unit_test(coins_that_are_alike_take_many_throws),
         cmocka_unit_test(as_many_as_are_asked_for_are_enough),
         cmocka_unit_test(a_pair_of_equal_payments_is_no_law),
