@@ -315,6 +315,8 @@ typedef struct psi_smooth_options {
     const char *phase;   // the name under which each pass tells its progress; NULL: it does not
     bool foretell;       // nothing that follows a row counts: labels as they are told by its look
                          // and by the rows before it
+    bool together;       // psi_smooth estimates from the paths of all processes (psi_ranks_join);
+                         // each smooths its own
 } psi_smooth_options;
 PSI_API psi_smooth_options psi_smooth_defaults(void);
 

@@ -3,8 +3,10 @@
 #include <psifold/cluster.h>
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "base/random.h"
 #include "base/vector.h"
 #include "problem/images.h"
 
@@ -13,7 +15,9 @@
 
 enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
 enum { FEWEST_STEPS = 1000, MOST_STEPS = 12000, RESNET_SPARES = 250 };
-static const double KEEP_EVERY = 20.0; // seconds
+enum { FEWEST_ROWS = 1 << 18, LABELLED_STREAM = 0x6c61626c };
+static const size_t MOST_BYTES = (size_t)1 << 30; // of observations that are learnt from
+static const double KEEP_EVERY = 20.0;            // seconds
 
 bool learn_same_trunk(const psi_net_spec *a, const psi_net_spec *b)
 {
@@ -84,13 +88,39 @@ static void labelled_free(psi_ctx *ctx, labelled *rows)
     base_free(ctx, rows->targets);
 }
 
+// Where there are very many, one at random of each of `most` parts of equal size. *n: how many all
+// processes have.
+static psi_status choose_some(psi_ctx *ctx, size_t most, uint64_t seed, labelled *rows, size_t *n)
+{
+    psi_status status = PSI_OK;
+    size_t first = 0, after, kept = 0;
+    *n = rows->n;
+    TRY(base_sum_sizes(ctx, n, 1));
+    if (*n <= most) return PSI_OK;
+    TRY(base_take_turn(ctx, &first, sizeof first));
+    after = first + rows->n;
+    base_random random = base_random_stream(seed, LABELLED_STREAM, 0);
+    for (size_t i = 0; i < most; i++) {
+        const size_t begin = *n * i / most, end = *n * (i + 1) / most;
+        const size_t at = begin + base_random_below(&random, (uint32_t)(end - begin));
+        if (at < first || at >= after) continue; // another process's
+        rows->rows[kept] = rows->rows[at - first];
+        rows->targets[kept++] = rows->targets[at - first];
+    }
+    rows->n = kept;
+    *n = most;
+    TRY(base_end_turn(ctx, &after, sizeof after));
+done:
+    return status;
+}
+
 static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, problem_inputs *inputs,
                                    const labelled *judged, size_t n_latent, double *accuracy)
 {
     psi_status status = PSI_OK;
     psi_work *work = NULL;
     float *logits = NULL;
-    size_t right = 0;
+    size_t seen[] = {0, judged->n}; // right, of so many
     const psi_batch_source source = {inputs, problem_inputs_gather};
     base_progress progress = base_progress_start(ctx, "testing the representation", judged->n);
     TRY(psi_work_new(ctx, net,
@@ -105,12 +135,13 @@ static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, problem_inp
                                 logits));
         for (size_t i = 0; i < n; i++) {
             const size_t best = base_largest(logits + i * n_latent, 0, n_latent);
-            right += best == (size_t)judged->targets[begin + i];
+            seen[0] += best == (size_t)judged->targets[begin + i];
         }
         TRY(base_progress_at(&progress, begin + n));
     }
     base_progress_end(&progress, judged->n);
-    *accuracy = judged->n > 0 ? (double)right / (double)judged->n : 0.0;
+    TRY(base_sum_sizes(ctx, seen, 2));
+    *accuracy = seen[1] > 0 ? (double)seen[0] / (double)seen[1] : 0.0;
 done:
     base_free(ctx, logits);
     psi_work_free(ctx, work);
@@ -175,6 +206,99 @@ static size_t enough_steps(psi_net_kind kind, size_t n)
     return base_min(steps - (resnet ? RESNET_SPARES : 0), MOST_STEPS);
 }
 
+// What all processes have chosen, where rank 0 learns from it.
+typedef struct brought {
+    problem_inputs inputs;
+    psi_observations *observations; // NULL: of one process, which has them already
+    unsigned char *block;
+} brought;
+
+static void brought_free(psi_ctx *ctx, brought *all)
+{
+    psi_observations_free(ctx, all->observations);
+    base_free(ctx, all->block);
+}
+
+static psi_status bring(psi_ctx *ctx, const problem_inputs *inputs, labelled *rows, brought *out)
+{
+    psi_status status = PSI_OK;
+    const psi_observations *from = inputs->observations;
+    const size_t row_bytes = psi_observations_row_bytes(from);
+    unsigned char *own = NULL;
+    int32_t *targets = NULL;
+    size_t bytes;
+    *out = (brought){.inputs = *inputs};
+    if (base_ranks(ctx) == 1) return PSI_OK;
+    TRY(base_alloc(ctx, rows->n, row_bytes, &own));
+    TRY(psi_observations_gather(ctx, from, rows->rows, rows->n, own));
+    TRY(base_collect(ctx, own, rows->n * row_bytes, &out->block, &bytes));
+    TRY(base_collect(ctx, rows->targets, rows->n * sizeof *targets, &targets, &bytes));
+    if (base_rank(ctx) > 0) goto done;
+    labelled_free(ctx, rows);
+    *rows = (labelled){.targets = targets, .n = bytes / sizeof *targets};
+    targets = NULL;
+    TRY(base_alloc(ctx, rows->n, sizeof *rows->rows, &rows->rows));
+    for (size_t i = 0; i < rows->n; i++) rows->rows[i] = i;
+    TRY(psi_observations_over(ctx, psi_observations_dtype(from), psi_observations_shape(from),
+                              rows->n, out->block, &out->observations));
+    out->inputs.observations = out->observations;
+done:
+    base_free(ctx, targets);
+    base_free(ctx, own);
+    return status;
+}
+
+// What rank 0 has learnt.
+static psi_status share_network(psi_ctx *ctx, psi_net *net)
+{
+    psi_status status = PSI_OK;
+    float *values = NULL;
+    for (size_t i = 0; base_ranks(ctx) > 1 && i < psi_net_tensor_count(net); i++) {
+        psi_tensor_info info;
+        TRY(psi_net_tensor_info(ctx, net, i, &info));
+        const size_t n = psi_shape_size(&info.shape);
+        base_free(ctx, values);
+        values = NULL;
+        TRY(base_alloc(ctx, n, sizeof *values, &values));
+        TRY(psi_net_tensor_get(ctx, net, i, values));
+        TRY(base_broadcast(ctx, values, n * sizeof *values, 0));
+        TRY(psi_net_tensor_set(ctx, net, i, values));
+    }
+done:
+    base_free(ctx, values);
+    return status;
+}
+
+static psi_status train(psi_ctx *ctx, problem_inputs *inputs, const labelled *training,
+                        psi_net *net, const representation_options *options)
+{
+    psi_status status = PSI_OK;
+    psi_work *work = NULL;
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = base_max(BATCH, options->batch)},
+                     &work));
+    shifted_inputs shifted = {inputs, options->shift, options->seed};
+    const psi_samples samples = {.source = {&shifted, gather_shifted},
+                                 .n = training->n,
+                                 .rows = training->rows,
+                                 .targets = training->targets};
+    const size_t batch = options->epochs > 0 ? options->batch : BATCH, n = base_max(training->n, 1);
+    const psi_train_options how = {
+        .size = sizeof how,
+        .batch = base_min(batch, n),
+        .epochs = options->epochs > 0 ? options->epochs : 1 + options->steps * BATCH / n,
+        .max_steps = options->epochs > 0 ? 0 : options->steps,
+        .schedule = {options->epochs > 0 ? PSI_CONSTANT : PSI_LINEAR, options->learning_rate,
+                     options->epochs > 0 ? 0 : 20, 0.3},
+        .seed = options->seed,
+        .phase = "training the representation"};
+    TRY(learn_train(ctx, net, work, &samples, &how, options->checkpoint, inputs));
+done:
+    psi_work_free(ctx, work);
+    return status;
+}
+
 psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
                                 problem_inputs *inputs, const psi_net *from, const int32_t *labels,
                                 size_t n_latent, const representation_options *options,
@@ -182,39 +306,26 @@ psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
 {
     psi_status status = PSI_OK;
     labelled training = {0};
+    brought all = {0};
     psi_net *net = NULL;
-    psi_work *work = NULL;
+    representation_options how = *options;
+    size_t n;
     *out = NULL;
     TRY(choose_rows(ctx, problem, labels, false, &training));
+    const size_t most = base_max(MOST_BYTES / base_max(inputs->row_bytes, 1), FEWEST_ROWS);
+    TRY(choose_some(ctx, most, options->seed, &training, &n));
+    if (how.steps == 0) how.steps = enough_steps(psi_net_spec_of(from)->kind, n);
     TRY(learn_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
-    TRY(psi_work_new(ctx, net,
-                     &(psi_work_options){.size = sizeof(psi_work_options),
-                                         .max_batch = base_max(BATCH, options->batch)},
-                     &work));
-    shifted_inputs shifted = {inputs, options->shift, options->seed};
-    const psi_samples samples = {.source = {&shifted, gather_shifted},
-                                 .n = training.n,
-                                 .rows = training.rows,
-                                 .targets = training.targets};
-    const size_t batch = options->epochs > 0 ? options->batch : BATCH;
-    const size_t steps =
-        options->steps > 0 ? options->steps : enough_steps(psi_net_spec_of(from)->kind, training.n);
-    const psi_train_options how = {
-        .size = sizeof how,
-        .batch = base_min(batch, base_max(training.n, 1)),
-        .epochs =
-            options->epochs > 0 ? options->epochs : 1 + steps * BATCH / base_max(training.n, 1),
-        .max_steps = options->epochs > 0 ? 0 : steps,
-        .schedule = {options->epochs > 0 ? PSI_CONSTANT : PSI_LINEAR, options->learning_rate,
-                     options->epochs > 0 ? 0 : 20, 0.3},
-        .seed = options->seed,
-        .phase = "training the representation"};
-    status = learn_train(ctx, net, work, &samples, &how, options->checkpoint, inputs);
+    TRY(bring(ctx, inputs, &training, &all));
+    if (base_rank(ctx) == 0) status = train(ctx, &all.inputs, &training, net, &how);
+    inputs->passed = all.inputs.passed;
     if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
+    const psi_status shared = share_network(ctx, net);
+    if (shared != PSI_OK) TRY(shared);
     *out = net; // as far as it got
     net = NULL;
 done:
-    psi_work_free(ctx, work);
+    brought_free(ctx, &all);
     psi_net_free(ctx, net);
     labelled_free(ctx, &training);
     return status;
@@ -227,7 +338,9 @@ psi_status learn_representation_judge(psi_ctx *ctx, const cluster_problem *probl
     psi_status status = PSI_OK;
     labelled judged = {0};
     TRY(choose_rows(ctx, problem, labels, true, &judged));
-    if (judged.n == 0) {
+    size_t any = judged.n;
+    TRY(base_sum_sizes(ctx, &any, 1));
+    if (any == 0) {
         labelled_free(ctx, &judged);
         judged = (labelled){0};
         TRY(choose_rows(ctx, problem, labels, false, &judged));

@@ -1,6 +1,7 @@
 #include "problem/observe.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "problem/images.h"
 
@@ -100,21 +101,29 @@ psi_status problem_inputs_gather(void *user, psi_ctx *ctx, const uint64_t *rows,
     return PSI_OK;
 }
 
-// Mean and deviation of every component of a vector, or of every channel of an image.
+// Mean and deviation of every component of a vector, or of every channel of an image, from some
+// observations of all processes.
 static psi_status standardise(psi_ctx *ctx, problem_inputs *inputs)
 {
     psi_status status = PSI_OK;
-    const size_t n = psi_observations_count(inputs->observations);
-    const size_t looked_at = base_min(n, LOOKED_AT);
+    const size_t own = psi_observations_count(inputs->observations);
     const size_t size = psi_shape_size(&inputs->shape);
     const size_t parts = inputs->is_image ? inputs->shape.dim[0] : size, each = size / parts;
+    size_t n = own, first = 0, after;
     unsigned char *row = NULL;
     double *sum = NULL, *square = NULL;
     TRY(base_alloc_zero(ctx, parts, sizeof *sum, &sum));
     TRY(base_alloc_zero(ctx, parts, sizeof *square, &square));
     TRY(base_alloc(ctx, 1, inputs->row_bytes, &row));
+    TRY(base_sum_sizes(ctx, &n, 1));
+    const size_t looked_at = base_min(n, LOOKED_AT);
+    const base_block turn[] = {
+        {&first, sizeof first}, {sum, parts * sizeof *sum}, {square, parts * sizeof *square}};
+    TRY(base_take_turn_with(ctx, turn, 3));
+    after = first + own;
     for (size_t i = 0; i < looked_at; i++) {
-        const uint64_t at = i * n / looked_at;
+        const uint64_t of_all = i * n / looked_at, at = of_all - first;
+        if (of_all < first || of_all >= after) continue; // another process's
         TRY(problem_inputs_gather(inputs, ctx, &at, 1, row));
         for (size_t k = 0; k < size; k++) {
             const double x = element(row, inputs->dtype, k);
@@ -128,6 +137,8 @@ static psi_status standardise(psi_ctx *ctx, problem_inputs *inputs)
             square[k / each] += x * x;
         }
     }
+    first = after;
+    TRY(base_end_turn_with(ctx, turn, 3));
     for (size_t p = 0; p < parts; p++) {
         const double count = (double)(looked_at * each), mean = sum[p] / count;
         const double variance = square[p] / count - mean * mean;
@@ -143,10 +154,8 @@ done:
     return status;
 }
 
-psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
-                              problem_inputs *out)
+static void describe(const psi_observations *observations, bool as_vectors, problem_inputs *out)
 {
-    psi_status status = PSI_OK;
     *out = (problem_inputs){.observations = observations, .frames = 1};
     const psi_shape *shape = psi_observations_shape(observations);
     const psi_dtype dtype = psi_observations_dtype(observations);
@@ -154,6 +163,21 @@ psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations
     if (!out->is_image) out->shape = (psi_shape){1, {psi_shape_size(shape)}};
     out->dtype = dtype == PSI_UINT8 ? PSI_UINT8 : PSI_FLOAT32;
     out->row_bytes = psi_shape_size(&out->shape) * psi_dtype_size(out->dtype);
+}
+
+bool problem_inputs_are_images(const psi_observations *observations)
+{
+    problem_inputs inputs;
+    describe(observations, false, &inputs);
+    return inputs.is_image;
+}
+
+psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
+                              problem_inputs *out)
+{
+    psi_status status = PSI_OK;
+    const psi_dtype dtype = psi_observations_dtype(observations);
+    describe(observations, as_vectors, out);
     const size_t parts = out->shape.dim[0];
     TRY(base_alloc(ctx, parts, sizeof *out->mean, &out->mean));
     TRY(base_alloc(ctx, parts, sizeof *out->scale, &out->scale));

@@ -26,9 +26,10 @@ typedef struct problem_inputs {
 
 // Looks at up to 4,096 observations for mean and deviation; as_vectors takes images for vectors,
 // too. PSI_EDATA if one of them is not a finite number, PSI_EUNSUPPORTED for shapes that are
-// neither vectors nor images.
+// neither vectors nor images. Several processes make it together, each of its own observations.
 psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
                               problem_inputs *out);
+bool problem_inputs_are_images(const psi_observations *observations);
 // PSI_ESHAPE unless a network of this specification takes them.
 psi_status problem_inputs_match(psi_ctx *ctx, const problem_inputs *inputs,
                                 const psi_net_spec *spec);

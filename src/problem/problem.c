@@ -48,13 +48,15 @@ static psi_status find_whole(psi_ctx *ctx, cluster_problem *problem)
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     uint8_t has_terminal = problem->has_terminal;
-    size_t before[2] = {0, 0};
+    size_t before[3] = {0, 0, 0};
     size_t n[] = {data->n_episodes, data->n_transitions, problem->n_rows, problem->n_states};
     TRY(base_take_turn(ctx, before, sizeof before));
     problem->whole.first_episode = before[0];
     problem->whole.first_transition = before[1];
+    problem->whole.first_state = before[2];
     before[0] += n[0];
     before[1] += n[1];
+    before[2] += n[3];
     TRY(base_end_turn(ctx, before, sizeof before));
     TRY(base_sum_sizes(ctx, n, 4));
     problem->whole.n_episodes = n[0];
