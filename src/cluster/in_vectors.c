@@ -3,7 +3,6 @@
 #include "cluster/clustering.h"
 
 #include "base/checked.h"
-#include "base/comm.h"
 #include "base/context.h"
 #include "verdict/growth.h"
 #include "verdict/verdict.h"
@@ -167,25 +166,6 @@ done:
     return status;
 }
 
-// Features are learnt by one process, with all data: it begins again, and finds what was found.
-static psi_status begin_again(clustering_run *run)
-{
-    psi_status status = PSI_OK;
-    psi_run *result = run->result;
-    cluster_forget_looks(run);
-    problem_inputs_free(run->ctx, &run->inputs);
-    base_free(run->ctx, result->doubts);
-    result->doubts = NULL;
-    result->n_doubts = result->n_steps = 0;
-    TRY(cluster_go_on_alone(run, "vectors as they are leave something open, and features are "
-                                 "learnt by one process"));
-    if (run->elsewhere) goto done;
-    TRY(problem_inputs_new(run->ctx, run->problem.data->observations, true, &run->inputs));
-    TRY(cluster_find_in_vectors(run));
-done:
-    return status;
-}
-
 // Vectors are compared as they are, and by features where that leaves something open.
 psi_status cluster_find_in_vectors(clustering_run *run)
 {
@@ -206,10 +186,6 @@ psi_status cluster_find_in_vectors(clustering_run *run)
     const bool fit = run->problem.whole.n_rows <= MOST_FEATURES / run->network.hidden[1];
     if (open && !fit) base_note(run->ctx, "there are too many observations to hold features of");
     if (open && fit && run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
-        if (base_ranks(run->ctx) > 1) {
-            TRY(begin_again(run));
-            goto done;
-        }
         TRY(try_features(run));
     }
     if (run->result->verdict == PSI_VERDICT_UNDETERMINED && !run->result->stopped && !ended &&

@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/vector.h"
+#include "learn/share.h"
 #include "problem/images.h"
 
 #include <string.h>
@@ -248,27 +249,6 @@ done:
     return status;
 }
 
-// What rank 0 has learnt.
-static psi_status share_network(psi_ctx *ctx, psi_net *net)
-{
-    psi_status status = PSI_OK;
-    float *values = NULL;
-    for (size_t i = 0; base_ranks(ctx) > 1 && i < psi_net_tensor_count(net); i++) {
-        psi_tensor_info info;
-        TRY(psi_net_tensor_info(ctx, net, i, &info));
-        const size_t n = psi_shape_size(&info.shape);
-        base_free(ctx, values);
-        values = NULL;
-        TRY(base_alloc(ctx, n, sizeof *values, &values));
-        TRY(psi_net_tensor_get(ctx, net, i, values));
-        TRY(base_broadcast(ctx, values, n * sizeof *values, 0));
-        TRY(psi_net_tensor_set(ctx, net, i, values));
-    }
-done:
-    base_free(ctx, values);
-    return status;
-}
-
 static psi_status train(psi_ctx *ctx, problem_inputs *inputs, const labelled *training,
                         psi_net *net, const representation_options *options)
 {
@@ -320,7 +300,7 @@ psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
     if (base_rank(ctx) == 0) status = train(ctx, &all.inputs, &training, net, &how);
     inputs->passed = all.inputs.passed;
     if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
-    const psi_status shared = share_network(ctx, net);
+    const psi_status shared = learn_share_net(ctx, net);
     if (shared != PSI_OK) TRY(shared);
     *out = net; // as far as it got
     net = NULL;
