@@ -276,11 +276,6 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
         TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
     }
-    if (!table && kind != PSI_APPROXIMATOR_MLP &&
-        problem_inputs_are_images(run->problem.data->observations)) {
-        TRY(cluster_go_on_alone(run, "these images hardly repeat"));
-    }
-    if (run->elsewhere) goto done;
     if (!table) {
         TRY(problem_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
@@ -288,7 +283,6 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     } else {
         status = cluster_group_looks(run);
     }
-    if (run->elsewhere) goto done;
     if (status != PSI_OK && run->found.labels) {
         TRY(cluster_go_without(run, status));
         result->n_latent = run->found.n_latent;

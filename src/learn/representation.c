@@ -16,9 +16,8 @@
 
 enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
 enum { FEWEST_STEPS = 1000, MOST_STEPS = 12000, RESNET_SPARES = 250 };
-enum { FEWEST_ROWS = 1 << 18, LABELLED_STREAM = 0x6c61626c };
-static const size_t MOST_BYTES = (size_t)1 << 30; // of observations that are learnt from
-static const double KEEP_EVERY = 20.0;            // seconds
+enum { MOST_ROWS = 1 << 22, LABELLED_STREAM = 0x6c61626c }; // rows of MOST_STEPS, and more
+static const double KEEP_EVERY = 20.0;                      // seconds
 
 bool learn_same_trunk(const psi_net_spec *a, const psi_net_spec *b)
 {
@@ -89,11 +88,12 @@ static void labelled_free(psi_ctx *ctx, labelled *rows)
     base_free(ctx, rows->targets);
 }
 
-// Where there are very many, one at random of each of `most` parts of equal size. *n: how many all
-// processes have.
-static psi_status choose_some(psi_ctx *ctx, size_t most, uint64_t seed, labelled *rows, size_t *n)
+// Where there are more than are ever learnt from, one at random of each of so many parts of equal
+// size. *n: how many all processes have.
+static psi_status choose_some(psi_ctx *ctx, uint64_t seed, labelled *rows, size_t *n)
 {
     psi_status status = PSI_OK;
+    const size_t most = MOST_ROWS;
     size_t first = 0, after, kept = 0;
     *n = rows->n;
     TRY(base_sum_sizes(ctx, n, 1));
@@ -151,7 +151,7 @@ done:
 
 // Images moved about, against overfitting.
 typedef struct shifted_inputs {
-    problem_inputs *inputs;
+    learn_rows *all;
     size_t most;
     uint64_t seed;
 } shifted_inputs;
@@ -162,11 +162,11 @@ static psi_status gather_shifted(void *user, psi_ctx *ctx, const uint64_t *rows,
 {
     const shifted_inputs *shifted = user;
     uint64_t batch = 0;
-    const psi_status status = problem_inputs_gather(shifted->inputs, ctx, rows, n, out);
+    const psi_status status = learn_rows_gather(shifted->all, ctx, rows, n, out);
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n; i++) batch = (batch ^ rows[i]) * 0x9e3779b97f4a7c15ull;
     base_random random = base_random_stream(shifted->seed, 0x73686966, batch);
-    problem_images_shift(shifted->inputs, &random, shifted->most, n, out);
+    problem_images_shift(shifted->all->inputs, &random, shifted->most, n, out);
     return PSI_OK;
 }
 
@@ -207,50 +207,27 @@ static size_t enough_steps(psi_net_kind kind, size_t n)
     return base_min(steps - (resnet ? RESNET_SPARES : 0), MOST_STEPS);
 }
 
-// What all processes have chosen, where rank 0 learns from it.
-typedef struct brought {
-    problem_inputs inputs;
-    psi_observations *observations; // NULL: of one process, which has them already
-    unsigned char *block;
-} brought;
-
-static void brought_free(psi_ctx *ctx, brought *all)
-{
-    psi_observations_free(ctx, all->observations);
-    base_free(ctx, all->block);
-}
-
-static psi_status bring(psi_ctx *ctx, const problem_inputs *inputs, labelled *rows, brought *out)
+// The rows that all processes have chosen, by their number in the data, for rank 0.
+static psi_status list_rows(psi_ctx *ctx, const learn_rows *all, labelled *rows)
 {
     psi_status status = PSI_OK;
-    const psi_observations *from = inputs->observations;
-    const size_t row_bytes = psi_observations_row_bytes(from);
-    unsigned char *own = NULL;
-    int32_t *targets = NULL;
+    labelled whole = {0};
     size_t bytes;
-    *out = (brought){.inputs = *inputs};
     if (base_ranks(ctx) == 1) return PSI_OK;
-    TRY(base_alloc(ctx, rows->n, row_bytes, &own));
-    TRY(psi_observations_gather(ctx, from, rows->rows, rows->n, own));
-    TRY(base_collect(ctx, own, rows->n * row_bytes, &out->block, &bytes));
-    TRY(base_collect(ctx, rows->targets, rows->n * sizeof *targets, &targets, &bytes));
-    if (base_rank(ctx) > 0) goto done;
+    for (size_t i = 0; i < rows->n; i++) rows->rows[i] += all->first[base_rank(ctx)];
+    TRY(base_collect(ctx, rows->rows, rows->n * sizeof *rows->rows, &whole.rows, &bytes));
+    TRY(base_collect(ctx, rows->targets, rows->n * sizeof *rows->targets, &whole.targets, &bytes));
+    whole.n = bytes / sizeof *rows->targets;
     labelled_free(ctx, rows);
-    *rows = (labelled){.targets = targets, .n = bytes / sizeof *targets};
-    targets = NULL;
-    TRY(base_alloc(ctx, rows->n, sizeof *rows->rows, &rows->rows));
-    for (size_t i = 0; i < rows->n; i++) rows->rows[i] = i;
-    TRY(psi_observations_over(ctx, psi_observations_dtype(from), psi_observations_shape(from),
-                              rows->n, out->block, &out->observations));
-    out->inputs.observations = out->observations;
+    *rows = whole;
+    whole = (labelled){0};
 done:
-    base_free(ctx, targets);
-    base_free(ctx, own);
+    labelled_free(ctx, &whole);
     return status;
 }
 
-static psi_status train(psi_ctx *ctx, problem_inputs *inputs, const labelled *training,
-                        psi_net *net, const representation_options *options)
+static psi_status train(psi_ctx *ctx, learn_rows *all, const labelled *training, psi_net *net,
+                        const representation_options *options)
 {
     psi_status status = PSI_OK;
     psi_work *work = NULL;
@@ -258,7 +235,7 @@ static psi_status train(psi_ctx *ctx, problem_inputs *inputs, const labelled *tr
                      &(psi_work_options){.size = sizeof(psi_work_options),
                                          .max_batch = base_max(BATCH, options->batch)},
                      &work));
-    shifted_inputs shifted = {inputs, options->shift, options->seed};
+    shifted_inputs shifted = {all, options->shift, options->seed};
     const psi_samples samples = {.source = {&shifted, gather_shifted},
                                  .n = training->n,
                                  .rows = training->rows,
@@ -273,7 +250,7 @@ static psi_status train(psi_ctx *ctx, problem_inputs *inputs, const labelled *tr
                      options->epochs > 0 ? 0 : 20, 0.3},
         .seed = options->seed,
         .phase = "training the representation"};
-    TRY(learn_train(ctx, net, work, &samples, &how, options->checkpoint, inputs));
+    TRY(learn_train(ctx, net, work, &samples, &how, options->checkpoint, all->inputs));
 done:
     psi_work_free(ctx, work);
     return status;
@@ -286,26 +263,29 @@ psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
 {
     psi_status status = PSI_OK;
     labelled training = {0};
-    brought all = {0};
+    learn_rows all = {0};
     psi_net *net = NULL;
     representation_options how = *options;
     size_t n;
     *out = NULL;
+    TRY(learn_rows_new(ctx, problem, inputs, &all));
     TRY(choose_rows(ctx, problem, labels, false, &training));
-    const size_t most = base_max(MOST_BYTES / base_max(inputs->row_bytes, 1), FEWEST_ROWS);
-    TRY(choose_some(ctx, most, options->seed, &training, &n));
+    TRY(choose_some(ctx, options->seed, &training, &n));
     if (how.steps == 0) how.steps = enough_steps(psi_net_spec_of(from)->kind, n);
     TRY(learn_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
-    TRY(bring(ctx, inputs, &training, &all));
-    if (base_rank(ctx) == 0) status = train(ctx, &all.inputs, &training, net, &how);
-    inputs->passed = all.inputs.passed;
-    if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
-    const psi_status shared = learn_share_net(ctx, net);
-    if (shared != PSI_OK) TRY(shared);
+    TRY(list_rows(ctx, &all, &training));
+    if (base_rank(ctx) > 0) {
+        TRY(learn_rows_serve(ctx, &all));
+    } else {
+        status = train(ctx, &all, &training, net, &how);
+        if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
+        if (base_ranks(ctx) > 1) TRY(learn_rows_done(ctx));
+    }
+    if (base_ranks(ctx) > 1) TRY(learn_share_net(ctx, net));
     *out = net; // as far as it got
     net = NULL;
 done:
-    brought_free(ctx, &all);
+    learn_rows_free(ctx, &all);
     psi_net_free(ctx, net);
     labelled_free(ctx, &training);
     return status;

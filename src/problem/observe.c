@@ -101,6 +101,30 @@ psi_status problem_inputs_gather(void *user, psi_ctx *ctx, const uint64_t *rows,
     return PSI_OK;
 }
 
+psi_status problem_inputs_some(psi_ctx *ctx, problem_inputs *inputs, size_t most,
+                               unsigned char **out, size_t *n)
+{
+    psi_status status = PSI_OK;
+    const size_t own = psi_observations_count(inputs->observations);
+    size_t all = own, first = 0, after, kept = 0, bytes;
+    unsigned char *block = NULL;
+    TRY(base_sum_sizes(ctx, &all, 1));
+    *n = base_min(all, most);
+    TRY(base_take_turn(ctx, &first, sizeof first));
+    after = first + own;
+    TRY(base_end_turn(ctx, &after, sizeof after));
+    TRY(base_alloc(ctx, base_min(*n, own), inputs->row_bytes, &block));
+    for (size_t i = 0; i < *n; i++) {
+        const uint64_t of_all = i * all / *n, row = of_all - first;
+        if (of_all < first || row >= own) continue; // another process's
+        TRY(problem_inputs_gather(inputs, ctx, &row, 1, block + kept++ * inputs->row_bytes));
+    }
+    TRY(base_gather_parts(ctx, block, kept * inputs->row_bytes, out, &bytes));
+done:
+    base_free(ctx, block);
+    return status;
+}
+
 // Mean and deviation of every component of a vector, or of every channel of an image, from some
 // observations of all processes.
 static psi_status standardise(psi_ctx *ctx, problem_inputs *inputs)
@@ -154,8 +178,10 @@ done:
     return status;
 }
 
-static void describe(const psi_observations *observations, bool as_vectors, problem_inputs *out)
+psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
+                              problem_inputs *out)
 {
+    psi_status status = PSI_OK;
     *out = (problem_inputs){.observations = observations, .frames = 1};
     const psi_shape *shape = psi_observations_shape(observations);
     const psi_dtype dtype = psi_observations_dtype(observations);
@@ -163,21 +189,6 @@ static void describe(const psi_observations *observations, bool as_vectors, prob
     if (!out->is_image) out->shape = (psi_shape){1, {psi_shape_size(shape)}};
     out->dtype = dtype == PSI_UINT8 ? PSI_UINT8 : PSI_FLOAT32;
     out->row_bytes = psi_shape_size(&out->shape) * psi_dtype_size(out->dtype);
-}
-
-bool problem_inputs_are_images(const psi_observations *observations)
-{
-    problem_inputs inputs;
-    describe(observations, false, &inputs);
-    return inputs.is_image;
-}
-
-psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
-                              problem_inputs *out)
-{
-    psi_status status = PSI_OK;
-    const psi_dtype dtype = psi_observations_dtype(observations);
-    describe(observations, as_vectors, out);
     const size_t parts = out->shape.dim[0];
     TRY(base_alloc(ctx, parts, sizeof *out->mean, &out->mean));
     TRY(base_alloc(ctx, parts, sizeof *out->scale, &out->scale));

@@ -29,7 +29,10 @@ typedef struct problem_inputs {
 // neither vectors nor images. Several processes make it together, each of its own observations.
 psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
                               problem_inputs *out);
-bool problem_inputs_are_images(const psi_observations *observations);
+// At most so many inputs, evenly from those of all processes: every process gets them all, in a
+// block of the caller's.
+psi_status problem_inputs_some(psi_ctx *ctx, problem_inputs *inputs, size_t most,
+                               unsigned char **out, size_t *n);
 // PSI_ESHAPE unless a network of this specification takes them.
 psi_status problem_inputs_match(psi_ctx *ctx, const problem_inputs *inputs,
                                 const psi_net_spec *spec);

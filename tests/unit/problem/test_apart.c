@@ -19,7 +19,8 @@ typedef struct cloud {
 
 static cloud cloud_new(size_t n, size_t width)
 {
-    cloud c = {.problem = {.n_rows = n, .n_states = n}, .width = width};
+    cloud c = {.problem = {.n_rows = n, .n_states = n, .whole = {.n_rows = n, .n_states = n}},
+               .width = width};
     c.problem.states = malloc(n * sizeof *c.problem.states);
     c.vectors = malloc(n * width * sizeof *c.vectors);
     for (size_t i = 0; i < n; i++) c.problem.states[i] = i;

@@ -18,7 +18,7 @@ typedef struct square {
 
 static square square_new(size_t n)
 {
-    square s = {.problem = {.n_rows = n, .n_states = n}};
+    square s = {.problem = {.n_rows = n, .n_states = n, .whole = {.n_rows = n, .n_states = n}}};
     base_random random = base_random_stream(1, 0x6c6f, 0);
     s.problem.states = malloc(n * sizeof *s.problem.states);
     s.vectors = malloc(n * WIDTH * sizeof *s.vectors);
@@ -37,10 +37,10 @@ static void square_free(square *s)
     free(s->vectors);
 }
 
-// Every row is in the part of its leaf and on its side of all planes above it.
+// Every reference is in the part of its leaf, and every row on its side of all planes above it.
 static void assert_in_place(const problem_looks *looks, size_t n)
 {
-    size_t leaves = 0, rows = 0;
+    size_t leaves = 0, rows = 0, states = 0;
     for (size_t v = 0; v < looks->forest.n_nodes; v++) {
         if (looks->left[v] >= 0) {
             assert_true(looks->begin[v] == looks->begin[looks->left[v]]);
@@ -51,12 +51,16 @@ static void assert_in_place(const problem_looks *looks, size_t n)
         leaves++;
         assert_true(looks->end[v] > looks->begin[v]);
         rows += looks->end[v] - looks->begin[v];
+        states += looks->size[v];
         for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
             assert_int_equal(looks->leaf[looks->row[i]], v);
         }
     }
     assert_int_equal(leaves, looks->n_leaves);
-    assert_int_equal(rows, n);
+    assert_int_equal(rows, looks->n_references);
+    assert_true(n > GROWN ? rows >= GROWN : rows == n);
+    assert_int_equal(states, n);
+    assert_int_equal(looks->size[0], n);
     for (size_t row = 0; row < n; row++) {
         for (int32_t v = looks->leaf[row]; looks->parent[v] >= 0; v = looks->parent[v]) {
             const int32_t up = looks->parent[v];
@@ -149,7 +153,7 @@ static void a_row_is_voted_for_by_its_like(void **state)
         if (labels[nearest[0]] == right) continue;
         cut_off++;
         labels[i] = labels[nearest[0]];
-        problem_looks_agree(&looks, labels, all);
+        assert_ok(ctx, problem_looks_agree(ctx, &s.problem, &looks, labels, all));
         const size_t n = problem_looks_vote(&looks, labels, all, i, label, share);
         size_t k = 0;
         while (k < n && label[k] != right) k++;
