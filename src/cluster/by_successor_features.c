@@ -135,6 +135,7 @@ static psi_status choose_approximator(clustering_run *run)
     }
     TRY(problem_inputs_new(run->ctx, run->problem.data->observations, kind == PSI_APPROXIMATOR_MLP,
                            &run->inputs));
+    TRY(problem_inputs_look(run->ctx, &run->inputs));
     if (kind == PSI_APPROXIMATOR_AUTO) {
         kind = run->inputs.is_image ? PSI_APPROXIMATOR_CNN : PSI_APPROXIMATOR_MLP;
     }

@@ -279,6 +279,7 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     if (!table) {
         TRY(problem_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
+        TRY(problem_inputs_look(run->ctx, &run->inputs));
         status = run->inputs.is_image ? cluster_find_in_images(run) : cluster_find_in_vectors(run);
     } else {
         status = cluster_group_looks(run);

@@ -190,17 +190,25 @@ psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations
     out->dtype = dtype == PSI_UINT8 ? PSI_UINT8 : PSI_FLOAT32;
     out->row_bytes = psi_shape_size(&out->shape) * psi_dtype_size(out->dtype);
     const size_t parts = out->shape.dim[0];
-    TRY(base_alloc(ctx, parts, sizeof *out->mean, &out->mean));
-    TRY(base_alloc(ctx, parts, sizeof *out->scale, &out->scale));
+    TRY(base_alloc_zero(ctx, parts, sizeof *out->mean, &out->mean));
+    TRY(base_alloc_zero(ctx, parts, sizeof *out->scale, &out->scale));
     if (out->channels_last || out->dtype != dtype) {
         out->raw_rows = RAW_ROWS;
         TRY(base_alloc(ctx, RAW_ROWS, psi_observations_row_bytes(observations), &out->raw));
     }
-    TRY(standardise(ctx, out));
-    if (out->is_image) TRY(problem_images_look(ctx, out));
-    out->passed = 0; // these were only looked at
 done:
     if (status != PSI_OK) problem_inputs_free(ctx, out);
+    return status;
+}
+
+psi_status problem_inputs_look(psi_ctx *ctx, problem_inputs *inputs)
+{
+    psi_status status = PSI_OK;
+    const uint64_t passed = inputs->passed;
+    TRY(standardise(ctx, inputs));
+    if (inputs->is_image) TRY(problem_images_look(ctx, inputs));
+    inputs->passed = passed; // these were only looked at
+done:
     return status;
 }
 
