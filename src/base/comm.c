@@ -231,6 +231,19 @@ done:
     return status;
 }
 
+psi_status base_sum_before(psi_ctx *ctx, size_t n, size_t *before)
+{
+    psi_status status = PSI_OK;
+    size_t *all = NULL; // (ranks)
+    *before = 0;
+    TRY(base_alloc(ctx, (size_t)base_ranks(ctx), sizeof *all, &all));
+    TRY(base_gather(ctx, &n, sizeof n, all));
+    for (int r = 0; r < base_rank(ctx); r++) *before += all[r];
+done:
+    base_free(ctx, all);
+    return status;
+}
+
 psi_status base_gather_parts(psi_ctx *ctx, const void *mine, size_t bytes, void *all, size_t *total)
 {
     psi_status status = PSI_OK;

@@ -94,23 +94,21 @@ static psi_status choose_some(psi_ctx *ctx, uint64_t seed, labelled *rows, size_
 {
     psi_status status = PSI_OK;
     const size_t most = MOST_ROWS;
-    size_t first = 0, after, kept = 0;
+    size_t first, kept = 0;
     *n = rows->n;
     TRY(base_sum_sizes(ctx, n, 1));
     if (*n <= most) return PSI_OK;
-    TRY(base_take_turn(ctx, &first, sizeof first));
-    after = first + rows->n;
+    TRY(base_sum_before(ctx, rows->n, &first));
     base_random random = base_random_stream(seed, LABELLED_STREAM, 0);
     for (size_t i = 0; i < most; i++) {
         const size_t begin = *n * i / most, end = *n * (i + 1) / most;
         const size_t at = begin + base_random_below(&random, (uint32_t)(end - begin));
-        if (at < first || at >= after) continue; // another process's
+        if (at < first || at - first >= rows->n) continue; // another process's
         rows->rows[kept] = rows->rows[at - first];
         rows->targets[kept++] = rows->targets[at - first];
     }
     rows->n = kept;
     *n = most;
-    TRY(base_end_turn(ctx, &after, sizeof after));
 done:
     return status;
 }

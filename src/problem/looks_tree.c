@@ -503,7 +503,7 @@ static psi_status refer_to_borders(psi_ctx *ctx, const cluster_problem *problem,
     const size_t n = problem->n_states;
     uint8_t *is_reference = NULL; // (n_rows)
     uint64_t *own = NULL;
-    size_t all = 0, number = 0, kept = 0;
+    size_t all = 0, number, kept = 0;
     TRY(base_alloc_zero(ctx, problem->n_rows, 1, &is_reference));
     TRY(base_alloc(ctx, n, sizeof *own, &own));
     for (size_t i = 0; i < looks->n_references; i++) {
@@ -513,16 +513,15 @@ static psi_status refer_to_borders(psi_ctx *ctx, const cluster_problem *problem,
         const uint64_t row = problem->states[i];
         all += !is_reference[row] && at_border[looks->leaf[row]];
     }
+    TRY(base_sum_before(ctx, all, &number));
     TRY(base_sum_sizes(ctx, &all, 1));
     const size_t stride = 1 + all / (MOST_GROWN + 1);
-    TRY(base_take_turn(ctx, &number, sizeof number));
     for (size_t i = 0; i < n; i++) {
         const uint64_t row = problem->states[i];
         const bool wanted = !is_reference[row] && at_border[looks->leaf[row]];
         if (is_reference[row] || (wanted && number % stride == 0)) own[kept++] = row;
         number += wanted;
     }
-    TRY(base_end_turn(ctx, &number, sizeof number));
     TRY(refer_to(ctx, own, kept, looks));
     TRY(sort_references(ctx, looks));
 done:

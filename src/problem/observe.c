@@ -106,13 +106,11 @@ psi_status problem_inputs_some(psi_ctx *ctx, problem_inputs *inputs, size_t most
 {
     psi_status status = PSI_OK;
     const size_t own = psi_observations_count(inputs->observations);
-    size_t all = own, first = 0, after, kept = 0, bytes;
+    size_t all = own, first, kept = 0, bytes;
     unsigned char *block = NULL;
     TRY(base_sum_sizes(ctx, &all, 1));
     *n = base_min(all, most);
-    TRY(base_take_turn(ctx, &first, sizeof first));
-    after = first + own;
-    TRY(base_end_turn(ctx, &after, sizeof after));
+    TRY(base_sum_before(ctx, own, &first));
     TRY(base_alloc(ctx, base_min(*n, own), inputs->row_bytes, &block));
     for (size_t i = 0; i < *n; i++) {
         const uint64_t of_all = i * all / *n, row = of_all - first;
@@ -133,21 +131,20 @@ static psi_status standardise(psi_ctx *ctx, problem_inputs *inputs)
     const size_t own = psi_observations_count(inputs->observations);
     const size_t size = psi_shape_size(&inputs->shape);
     const size_t parts = inputs->is_image ? inputs->shape.dim[0] : size, each = size / parts;
-    size_t n = own, first = 0, after;
+    size_t n = own, first;
     unsigned char *row = NULL;
     double *sum = NULL, *square = NULL;
     TRY(base_alloc_zero(ctx, parts, sizeof *sum, &sum));
     TRY(base_alloc_zero(ctx, parts, sizeof *square, &square));
     TRY(base_alloc(ctx, 1, inputs->row_bytes, &row));
     TRY(base_sum_sizes(ctx, &n, 1));
+    TRY(base_sum_before(ctx, own, &first));
     const size_t looked_at = base_min(n, LOOKED_AT);
-    const base_block turn[] = {
-        {&first, sizeof first}, {sum, parts * sizeof *sum}, {square, parts * sizeof *square}};
-    TRY(base_take_turn_with(ctx, turn, 3));
-    after = first + own;
+    const base_block turn[] = {{sum, parts * sizeof *sum}, {square, parts * sizeof *square}};
+    TRY(base_take_turn_with(ctx, turn, 2));
     for (size_t i = 0; i < looked_at; i++) {
         const uint64_t of_all = i * n / looked_at, at = of_all - first;
-        if (of_all < first || of_all >= after) continue; // another process's
+        if (of_all < first || at >= own) continue; // another process's
         TRY(problem_inputs_gather(inputs, ctx, &at, 1, row));
         for (size_t k = 0; k < size; k++) {
             const double x = element(row, inputs->dtype, k);
@@ -161,8 +158,7 @@ static psi_status standardise(psi_ctx *ctx, problem_inputs *inputs)
             square[k / each] += x * x;
         }
     }
-    first = after;
-    TRY(base_end_turn_with(ctx, turn, 3));
+    TRY(base_end_turn_with(ctx, turn, 2));
     for (size_t p = 0; p < parts; p++) {
         const double count = (double)(looked_at * each), mean = sum[p] / count;
         const double variance = square[p] / count - mean * mean;

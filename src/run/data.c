@@ -63,7 +63,7 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
     psi_observations *observations = NULL;
     int32_t *predicted = NULL;
     const size_t n = data->n_observations;
-    size_t first = 0, after; // of all observations
+    size_t first; // of all observations
     bool same;
     if (data->n_actions != run->n_actions) {
         return FAIL(ctx, PSI_ESHAPE, "the run knows %zu actions, the data have %zu", run->n_actions,
@@ -71,9 +71,7 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
     }
     TRY(is_own(ctx, run, data, &same));
     if (own) *own = same;
-    TRY(base_take_turn(ctx, &first, sizeof first));
-    after = first + n;
-    TRY(base_end_turn(ctx, &after, sizeof after));
+    TRY(base_sum_before(ctx, n, &first));
     if (same) memcpy(labels, run->labels + first, n * sizeof *labels);
     if (same && min_confidence <= 0.0) goto done;
     TRY(base_alloc(ctx, n, sizeof *predicted, &predicted));

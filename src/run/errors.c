@@ -68,10 +68,8 @@ static psi_status add_refinements(psi_ctx *ctx, const psi_run *run, const psi_tr
 {
     psi_status status = PSI_OK;
     int32_t *labels = NULL;
-    size_t first = 0, after;
-    TRY(base_take_turn(ctx, &first, sizeof first));
-    after = first + data->n_observations;
-    TRY(base_end_turn(ctx, &after, sizeof after));
+    size_t first;
+    TRY(base_sum_before(ctx, data->n_observations, &first));
     for (size_t i = 1; i <= run->n_steps; i++) {
         psi_array_free(ctx, labels);
         TRY(run_refinement_labels(ctx, run, i, &labels));

@@ -177,7 +177,7 @@ static psi_status add_rows(judging *run, units *out)
     const cluster_problem *problem = run->problem;
     const int32_t first = run->result->has_terminal ? 1 : 0;
     int32_t *own = NULL, *all = NULL; // groups of units of one row
-    size_t n = 0, before = out->n, bytes;
+    size_t n = 0, next, bytes;
     TRY(base_alloc(run->ctx, problem->n_states, sizeof *own, &own));
     for (size_t i = 0; i < problem->n_states; i++) {
         const uint64_t row = problem->states[i];
@@ -188,15 +188,15 @@ static psi_status add_rows(judging *run, units *out)
         own[n++] = run->labels[row] < 0 ? -1 : run->labels[row] - first;
     }
     TRY(base_gather_parts(run->ctx, own, n * sizeof *own, &all, &bytes));
-    TRY(base_take_turn(run->ctx, &before, sizeof before));
+    TRY(base_sum_before(run->ctx, n, &next));
+    next += out->n;
     for (size_t i = 0; i < problem->n_states; i++) {
         int32_t *of = &out->of[problem->states[i]];
-        if (*of < 0) *of = (int32_t)before++;
+        if (*of < 0) *of = (int32_t)next++;
     }
-    TRY(base_end_turn(run->ctx, &before, sizeof before));
-    TRY(base_resize(run->ctx, before, sizeof *out->group, &out->group));
+    TRY(base_resize(run->ctx, out->n + bytes / sizeof *all, sizeof *out->group, &out->group));
     memcpy(out->group + out->n, all, bytes);
-    out->n = before;
+    out->n += bytes / sizeof *all;
 done:
     base_free(run->ctx, all);
     base_free(run->ctx, own);
