@@ -285,7 +285,8 @@ typedef struct psi_sequence_error {
 PSI_API psi_status psi_sequence_errors(psi_ctx *ctx, const psi_mdp *latent, const psi_paths *paths,
                                        const double *beliefs, psi_rollout_kind kind, double *errors,
                                        psi_sequence_error *summary);
-// The same with the paths of all processes (psi_ranks_join): errors (E) of its own, a summary of all.
+// The same with the paths of all processes (psi_ranks_join): errors (E) of its own, a summary of
+// all.
 PSI_API psi_status psi_sequence_errors_together(psi_ctx *ctx, const psi_mdp *latent,
                                                 const psi_paths *paths, psi_rollout_kind kind,
                                                 double *errors, psi_sequence_error *summary);
