@@ -212,7 +212,6 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     result->margin = found->grouping->weakest;
     if (rewards->n == 1 && !problem->has_terminal) goto done;
     TRY(count_visits(&run));
-    if (looks->forest.looks) TRY(problem_looks_labels(ctx, looks, result->labels, &run.labels));
     if (result->margin < apart) {
         const int32_t first = problem->has_terminal ? 1 : 0;
         TRY(verdict_doubt(&run,
@@ -226,6 +225,7 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
                                             .state = found->unclear_pair[0],
                                             .other = found->unclear_pair[1]}));
     }
+    if (looks->forest.looks) TRY(problem_looks_labels(ctx, looks, result->labels, &run.labels));
     TRY(verdict_ask_for_visits(&run, &rare));
     if (looks->forest.looks) TRY(verdict_ask_seldom(&run, looks->n_leaves));
     TRY(verdict_ask_tails(&run));
