@@ -1,4 +1,6 @@
 // psifold evaluate, assign: what a run is good for.
+#include "base/comm.h"
+#include "base/context.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/labels.h"
@@ -77,12 +79,13 @@ done:
 typedef struct labels_call {
     const char *key, *output;
     double min_confidence;
-    bool replace;
+    bool replace, mpi;
 } labels_call;
 
 #define FIELD(name) OPTION_FIELD(labels_call, name)
 static const psi_option OPTIONS[] = {
     CLI_KEY(FIELD(key)),
+    CLI_MPI(FIELD(mpi)),
     {"output", 'o', PSI_OPTION_TEXT, FIELD(output), "FILE", NULL, NULL, PSI_OPTION_MAIN,
      "the .npy to write: one int32 an observation, −1 where it is unlike anything seen"},
     {"min-confidence", 0, PSI_OPTION_REAL, FIELD(min_confidence), "P", "0", "[0,1]",
@@ -94,7 +97,7 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
 {
     psi_status status = PSI_OK;
     labels_call call = {0};
-    cli_options options[] = {{&(const psi_option_table){OPTIONS, 1}, &call, 0}}; // only --key
+    cli_options options[] = {{&(const psi_option_table){OPTIONS, 2}, &call, 0}}; // the first two
     const cli_usage usage = {
         .name = "evaluate",
         .arguments = "RUN FILE...",
@@ -105,12 +108,14 @@ psi_status cli_evaluate(cli_call *cli, int argc, char **argv)
             "Beside the final error stands the smallest one possible: a task may be random.",
         .example = "psifold evaluate run points",
         .options = options,
-        .n_options = CLI_COUNT(options)};
+        .n_options = CLI_COUNT(options),
+        .shared = true};
     const char *arguments[CLI_MAX_ARGUMENTS];
     cli_labelled of = {0};
     psi_run_errors *errors = NULL;
     psi_error_floor floor;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
+    TRY(cli_join_others(cli, call.mpi));
     TRY(cli_load_labels(cli, arguments[0], call.key, 0.0, &of));
     cli_print(cli, "%s on %s%s%s", arguments[0], arguments[1], cli->n_files > 1 ? ", …" : "",
               of.own ? ", its own data" : "");
@@ -136,21 +141,28 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
                              .summary = "Finds the latent state of every observation of a data set",
                              .example = "psifold assign run other -o labels.npy",
                              .options = options,
-                             .n_options = CLI_COUNT(options)};
+                             .n_options = CLI_COUNT(options),
+                             .shared = true};
     const char *arguments[CLI_MAX_ARGUMENTS];
     cli_labelled of = {0};
     cli_output *output = NULL;
+    int32_t *labels = NULL; // of all processes
+    size_t n, bytes;
     TRY(cli_parse(cli, &usage, argc, argv, arguments));
     if (!call.output) {
         status = FAIL(cli->ctx, PSI_EUSAGE, "assign needs -o FILE to know where to write");
         goto done;
     }
-    TRY(cli_output_open(cli, call.output, call.replace, &output));
+    TRY(cli_join_others(cli, call.mpi));
+    if (psi_rank(cli->ctx) == 0) TRY(cli_output_open(cli, call.output, call.replace, &output));
     TRY(cli_load_labels(cli, arguments[0], call.key, call.min_confidence, &of));
-    const size_t n = of.data->n_observations;
+    n = of.data->n_observations;
+    TRY(base_collect(cli->ctx, of.labels, n * sizeof *labels, &labels, &bytes));
+    if (psi_rank(cli->ctx) > 0) goto done;
+    n = bytes / sizeof *labels;
     size_t unknown = 0;
-    for (size_t i = 0; i < n; i++) unknown += of.labels[i] < 0;
-    const psi_array array = {"labels", PSI_INT32, {1, {n}}, of.labels};
+    for (size_t i = 0; i < n; i++) unknown += labels[i] < 0;
+    const psi_array array = {"labels", PSI_INT32, {1, {n}}, labels};
     TRY(psi_arrays_save(cli->ctx, cli_output_path(output), &array, 1));
     TRY(cli_output_commit(&output));
     cli_print(cli, "%s: latent states of %zu observations, %zu of them unknown", call.output, n,
@@ -159,6 +171,7 @@ psi_status cli_assign(cli_call *cli, int argc, char **argv)
     TRY(cli_set(cli, "path", json_string(call.output)));
     TRY(cli_set(cli, "observations", json_integer((json_int_t)n)));
 done:
+    base_free(cli->ctx, labels);
     cli_output_discard(output);
     cli_labelled_free(cli, &of);
     return status;

@@ -318,7 +318,8 @@ PSI_API psi_status psi_run_observe(psi_ctx *ctx, const psi_run *run, const psi_t
 // made from (*own, by their fingerprint; may be NULL), else those that psi_predict gives, with
 // terminal states marked. Where psi_predict finds a label less probable than min_confidence, it is
 // −1 in any case, but for the ends of terminated episodes. PSI_ESHAPE for another number of
-// actions.
+// actions. Several processes (psi_ranks_join) do this, and what follows, together, each with its
+// own part of the data.
 PSI_API psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
                                  double min_confidence, int32_t *labels, bool *own);
 

@@ -285,6 +285,11 @@ typedef struct psi_sequence_error {
 PSI_API psi_status psi_sequence_errors(psi_ctx *ctx, const psi_mdp *latent, const psi_paths *paths,
                                        const double *beliefs, psi_rollout_kind kind, double *errors,
                                        psi_sequence_error *summary);
+// The same with the paths of all processes (psi_ranks_join): errors (E) of its own, a summary of
+// all.
+PSI_API psi_status psi_sequence_errors_together(psi_ctx *ctx, const psi_mdp *latent,
+                                                const psi_paths *paths, psi_rollout_kind kind,
+                                                double *errors, psi_sequence_error *summary);
 
 // ---- smoothing ----------------------------------------------------------------------------------
 
@@ -315,6 +320,8 @@ typedef struct psi_smooth_options {
     const char *phase;   // the name under which each pass tells its progress; NULL: it does not
     bool foretell;       // nothing that follows a row counts: labels as they are told by its look
                          // and by the rows before it
+    bool together;       // psi_smooth estimates from the paths of all processes (psi_ranks_join);
+                         // each smooths its own
 } psi_smooth_options;
 PSI_API psi_smooth_options psi_smooth_defaults(void);
 

@@ -177,32 +177,32 @@ psi_status base_sum_sizes(psi_ctx *ctx, size_t *values, size_t n)
     return reduce(ctx, (int64_t *)values, n, COMM_SUM);
 }
 
-psi_status base_sum_u32(psi_ctx *ctx, uint32_t *values, size_t n)
+// Of numbers of one byte, or of four.
+static psi_status reduce_narrow(psi_ctx *ctx, void *values, size_t bytes, size_t n,
+                                base_comm_kind kind)
 {
     psi_status status = PSI_OK;
+    uint8_t *small = values;
+    uint32_t *large = values;
     int64_t *wide = NULL;
     if (base_ranks(ctx) == 1) return PSI_OK;
     TRY(base_alloc(ctx, n, sizeof *wide, &wide));
-    for (size_t i = 0; i < n; i++) wide[i] = values[i];
-    TRY(base_sum(ctx, wide, n));
-    for (size_t i = 0; i < n; i++) values[i] = (uint32_t)wide[i];
+    for (size_t i = 0; i < n; i++) wide[i] = bytes == 1 ? small[i] : large[i];
+    TRY(reduce(ctx, wide, n, kind));
+    for (size_t i = 0; bytes == 1 && i < n; i++) small[i] = (uint8_t)wide[i];
+    for (size_t i = 0; bytes > 1 && i < n; i++) large[i] = (uint32_t)wide[i];
 done:
     base_free(ctx, wide);
     return status;
 }
 
+psi_status base_sum_u32(psi_ctx *ctx, uint32_t *values, size_t n)
+{
+    return reduce_narrow(ctx, values, sizeof *values, n, COMM_SUM);
+}
 psi_status base_any(psi_ctx *ctx, uint8_t *values, size_t n)
 {
-    psi_status status = PSI_OK;
-    int64_t *wide = NULL;
-    if (base_ranks(ctx) == 1) return PSI_OK;
-    TRY(base_alloc(ctx, n, sizeof *wide, &wide));
-    for (size_t i = 0; i < n; i++) wide[i] = values[i];
-    TRY(base_maximum(ctx, wide, n));
-    for (size_t i = 0; i < n; i++) values[i] = (uint8_t)wide[i];
-done:
-    base_free(ctx, wide);
-    return status;
+    return reduce_narrow(ctx, values, sizeof *values, n, COMM_LARGEST);
 }
 
 static psi_status gather(psi_ctx *ctx, const void *mine, const size_t *bytes, void *all)
@@ -228,6 +228,19 @@ psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all)
     TRY(gather(ctx, mine, sizes, all));
 done:
     base_free(ctx, sizes);
+    return status;
+}
+
+psi_status base_sum_before(psi_ctx *ctx, size_t n, size_t *before)
+{
+    psi_status status = PSI_OK;
+    size_t *all = NULL; // (ranks)
+    *before = 0;
+    TRY(base_alloc(ctx, (size_t)base_ranks(ctx), sizeof *all, &all));
+    TRY(base_gather(ctx, &n, sizeof n, all));
+    for (int r = 0; r < base_rank(ctx); r++) *before += all[r];
+done:
+    base_free(ctx, all);
     return status;
 }
 

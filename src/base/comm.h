@@ -18,6 +18,8 @@ psi_status base_sum_sizes(psi_ctx *ctx, size_t *values, size_t n);
 psi_status base_sum_u32(psi_ctx *ctx, uint32_t *values, size_t n);
 psi_status base_maximum(psi_ctx *ctx, int64_t *values, size_t n);
 psi_status base_any(psi_ctx *ctx, uint8_t *values, size_t n); // 0 or more: the largest of each
+// Of something that this rank has n of: how many the ranks before it have.
+psi_status base_sum_before(psi_ctx *ctx, size_t n, size_t *before);
 
 // What all ranks have, in their order: everybody as many bytes, all (ranks · bytes) …
 psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all);

@@ -3,6 +3,7 @@
 #include "cluster/clustering.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "cluster/seen.h"
 #include "refine/successor.h"
@@ -56,6 +57,10 @@ psi_status cluster_learn_trunk(clustering_run *run)
     psi_status status = PSI_OK;
     run_phases *phases = &run->state.phases;
     if (run->folder) TRY(run_checkpoint_load_trunk(run->folder, &run->trunk));
+    if (base_ranks(run->ctx) > 1) {
+        TRY(learn_network_share_trunk(run->ctx, &run->problem, &run->inputs, &run->network,
+                                      &run->trunk));
+    }
     if (run->trunk) goto done;
     run_phases_turn_to(phases, PHASE_LEARNING);
     TRY(learn_network_fit_trunk(run->ctx, &run->problem, &run->inputs, &run->network, &run->trunk));
@@ -130,6 +135,7 @@ static psi_status choose_approximator(clustering_run *run)
     }
     TRY(problem_inputs_new(run->ctx, run->problem.data->observations, kind == PSI_APPROXIMATOR_MLP,
                            &run->inputs));
+    TRY(problem_inputs_look(run->ctx, &run->inputs));
     if (kind == PSI_APPROXIMATOR_AUTO) {
         kind = run->inputs.is_image ? PSI_APPROXIMATOR_CNN : PSI_APPROXIMATOR_MLP;
     }

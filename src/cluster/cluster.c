@@ -195,13 +195,16 @@ static psi_status keep_stages(clustering_run *run)
 {
     const psi_cluster_options *options = run->options;
     psi_run *result = run->result;
-    result->has_heads = run->folder && options->heads && run->approximator.features &&
-                        !result->stopped && !result->failure;
+    uint8_t kept = run->folder != NULL; // rank 0 has it
+    const psi_status told = base_any(run->ctx, &kept, 1);
+    if (told != PSI_OK) return told;
+    result->has_heads = kept && options->heads && run->approximator.features && !result->stopped &&
+                        !result->failure;
     if (!result->has_heads) return PSI_OK;
     run_phases_turn_to(&run->state.phases, PHASE_HEADS);
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
     psi_status status =
-        run_stages_save(run->folder, &run->problem, &run->approximator, result->steps,
+        run_stages_save(run->ctx, run->folder, &run->problem, &run->approximator, result->steps,
                         result->n_steps, cluster_seed_of(run, SEED_STAGES, 0));
     if (status != PSI_OK) result->has_heads = false;
     status = cluster_go_without(run, status);

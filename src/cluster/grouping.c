@@ -276,11 +276,10 @@ psi_status cluster_find_by_evidence(clustering_run *run)
     if (kind == PSI_APPROXIMATOR_AUTO || kind == PSI_APPROXIMATOR_TABLE) {
         TRY(try_distinct(run, kind == PSI_APPROXIMATOR_TABLE, &table));
     }
-    if (!table) TRY(cluster_go_on_alone(run, "these observations hardly repeat"));
-    if (run->elsewhere) goto done;
     if (!table) {
         TRY(problem_inputs_new(run->ctx, run->problem.data->observations,
                                kind == PSI_APPROXIMATOR_MLP, &run->inputs));
+        TRY(problem_inputs_look(run->ctx, &run->inputs));
         status = run->inputs.is_image ? cluster_find_in_images(run) : cluster_find_in_vectors(run);
     } else {
         status = cluster_group_looks(run);

@@ -37,7 +37,7 @@ static psi_status group_prototypes(clustering_run *run, const problem_looks *tre
                                      .user = run};
     run_phases_turn_to(&run->state.phases, PHASE_REFINEMENTS);
     TRY(problem_looks_prototypes(run->ctx, &run->problem, tree,
-                                 base_max(run->problem.n_states / PROTOTYPES, SMALLEST),
+                                 base_max(run->problem.whole.n_states / PROTOTYPES, SMALLEST),
                                  1.0 / kappa, &run->looks));
     TRY(problem_outcome_rewards(run->ctx, &run->problem, &run->looks, &run->outcomes));
     // labels of prototypes, as far as they get
@@ -52,7 +52,7 @@ static psi_status group_prototypes(clustering_run *run, const problem_looks *tre
                                      .seed = cluster_seed_of(run, SEED_POLISH, 0)};
     TRY(refine_settle(run->ctx, &run->problem, &run->approximator, &settling, found->labels,
                       found->confidence, &found->n_latent, &summary));
-    found->smoothed = (double)summary.changed / (double)run->problem.n_states;
+    found->smoothed = (double)summary.changed / (double)run->problem.whole.n_states;
     found->turns = summary.turns;
     found->untold = summary.untold;
     found->converged = summary.settled;

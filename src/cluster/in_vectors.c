@@ -55,7 +55,7 @@ static psi_status compare_vectors(clustering_run *run, bool *apart)
     size_t width;
     TRY(copy_vectors(run, &width));
     TRY(base_alloc(run->ctx, width, sizeof *deviation, &deviation));
-    problem_looks_standardise(&run->problem, width, run->vectors, deviation);
+    TRY(problem_looks_standardise(run->ctx, &run->problem, width, run->vectors, deviation));
     TRY(problem_looks_tree(run->ctx, &run->problem, width, run->vectors, &run->looks));
     TRY(cluster_group_vectors(run, width, deviation, apart));
 done:
@@ -86,7 +86,7 @@ static psi_status compare_features(clustering_run *run)
                            &features));
     run->vectors = features.full;
     features.full = NULL;
-    problem_looks_standardise(&run->problem, features.d, run->vectors, NULL);
+    TRY(problem_looks_standardise(run->ctx, &run->problem, features.d, run->vectors, NULL));
     TRY(problem_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
     TRY(cluster_group_looks(run));
     run->result->has_trunk = true;
@@ -183,7 +183,7 @@ psi_status cluster_find_in_vectors(clustering_run *run)
     const bool one = n_latent == (run->problem.has_terminal ? 2 : 1);
     const bool open =
         verdict != PSI_VERDICT_NOTHING_TO_PREDICT && (verdict != PSI_VERDICT_CERTAIN || one);
-    const bool fit = run->problem.n_rows <= MOST_FEATURES / run->network.hidden[1];
+    const bool fit = run->problem.whole.n_rows <= MOST_FEATURES / run->network.hidden[1];
     if (open && !fit) base_note(run->ctx, "there are too many observations to hold features of");
     if (open && fit && run->problem.data->n_actions <= CLUSTER_MOST_ACTIONS) {
         TRY(try_features(run));

@@ -43,7 +43,7 @@ static psi_status settle(clustering_run *run, const by_evidence *cells)
     TRY(refine_by_evidence(ctx, &run->problem, &table, &rewards, &once, &run->found));
     memcpy(run->found.confidence, confidence,
            n * sizeof *confidence); // trajectories', not a table's
-    run->found.smoothed = (double)summary.changed / (double)run->problem.n_states;
+    run->found.smoothed = (double)summary.changed / (double)run->problem.whole.n_states;
     run->found.turns = summary.turns;
     run->found.untold = summary.untold;
     run->found.converged &= summary.settled;

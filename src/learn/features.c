@@ -1,6 +1,7 @@
 #include "learn/features.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/threads.h"
@@ -39,18 +40,23 @@ static void read_row(const feature_cache *cache, size_t row, float *out)
     for (size_t k = 0; k < cache->d; k++) out[k] = full_of(half[k]);
 }
 
-// One over the root of the mean square, of up to 4,096 observations.
-static psi_status measure_scale(psi_ctx *ctx, feature_cache *cache)
+// One over the root of the mean square, of up to 4,096 observations of all processes.
+static psi_status measure_scale(psi_ctx *ctx, const cluster_problem *problem, feature_cache *cache)
 {
     psi_status status = PSI_OK;
     float *z = NULL;
     double square = 0.0;
-    const size_t looked_at = base_min(cache->n, 4096), d = cache->d;
+    const size_t all = problem->whole.n_rows, looked_at = base_min(all, 4096), d = cache->d;
+    const size_t first = problem->whole.first_episode + problem->whole.first_transition;
     TRY(base_alloc(ctx, d, sizeof *z, &z));
+    TRY(base_take_turn(ctx, &square, sizeof square));
     for (size_t i = 0; i < looked_at; i++) {
-        read_row(cache, i * cache->n / looked_at, z);
+        const size_t row = i * all / looked_at;
+        if (row < first || row - first >= cache->n) continue; // another process's
+        read_row(cache, row - first, z);
         for (size_t k = 0; k < d; k++) square += (double)z[k] * (double)z[k];
     }
+    TRY(base_end_turn(ctx, &square, sizeof square));
     const double rms = sqrt(square / (double)(looked_at * d));
     for (size_t k = 0; k < d; k++) cache->scale[k] = rms > 0.0 ? (float)(1.0 / rms) : 1.0f;
 done:
@@ -93,8 +99,9 @@ psi_status learn_features_new(psi_ctx *ctx, const cluster_problem *problem, prob
     psi_status status = PSI_OK;
     psi_work *work = NULL;
     const size_t n = problem->n_rows, d = psi_net_n_features(net);
-    const bool half = precision == PSI_CACHE_HALF ||
-                      (precision == PSI_CACHE_AUTO && n > MOST_FULL / (d * sizeof(float)));
+    const bool half =
+        precision == PSI_CACHE_HALF ||
+        (precision == PSI_CACHE_AUTO && problem->whole.n_rows > MOST_FULL / (d * sizeof(float)));
     *out = (feature_cache){.n = n, .d = d};
     TRY(psi_work_new(ctx, net,
                      &(psi_work_options){.size = sizeof(psi_work_options),
@@ -105,7 +112,7 @@ psi_status learn_features_new(psi_ctx *ctx, const cluster_problem *problem, prob
     TRY(half ? base_alloc(ctx, n, d * sizeof *out->half, &out->half)
              : base_alloc(ctx, n, d * sizeof *out->full, &out->full));
     TRY(compute(ctx, inputs, net, work, out));
-    TRY(measure_scale(ctx, out));
+    TRY(measure_scale(ctx, problem, out));
 done:
     psi_work_free(ctx, work);
     if (status != PSI_OK) learn_features_free(ctx, out);

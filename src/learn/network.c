@@ -1,11 +1,13 @@
 #include "learn/network.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/threads.h"
 #include "learn/representation.h"
+#include "learn/share.h"
 
 #include <math.h>
 #include <string.h>
@@ -97,13 +99,22 @@ done:
     return status;
 }
 
+// Steps whose batches are drawn at once, by several processes: rank 0 learns from what all of them
+// have, and they talk seldom.
+enum { AT_ONCE = 16 };
+
 // What head training keeps between steps.
 typedef struct head_training {
+    int rank, ranks;
+    size_t at_once;
     by_class sorted;
-    uint64_t *rows;    // (batch)
-    float *inputs;     // (batch, D)
-    int32_t *actions;  // (batch)
-    int32_t *targets;  // (batch)
+    size_t *before;    // (ranks + 1) samples of earlier processes
+    size_t *of_class;  // (K, ranks + 1) the same of every class
+    int *owner;        // (at_once · batch) the process whose sample it is
+    uint64_t *rows;    // (at_once · batch) of this process's samples
+    float *inputs;     // (at_once · batch, D)
+    int32_t *actions;  // (at_once · batch)
+    int32_t *targets;  // (at_once · batch)
     float *log_priors; // (A, K)
 } head_training;
 
@@ -111,6 +122,9 @@ static void head_training_free(psi_ctx *ctx, head_training *training)
 {
     base_free(ctx, training->sorted.order);
     base_free(ctx, training->sorted.begin);
+    base_free(ctx, training->before);
+    base_free(ctx, training->of_class);
+    base_free(ctx, training->owner);
     base_free(ctx, training->rows);
     base_free(ctx, training->inputs);
     base_free(ctx, training->actions);
@@ -118,15 +132,44 @@ static void head_training_free(psi_ctx *ctx, head_training *training)
     base_free(ctx, training->log_priors);
 }
 
+// How many samples of every class all processes have.
+static psi_status count_samples(psi_ctx *ctx, const learn_samples *samples, head_training *training)
+{
+    psi_status status = PSI_OK;
+    const size_t ranks = (size_t)training->ranks, k = samples->n_classes;
+    size_t *own = NULL, *all = NULL; // (K), of every process
+    TRY(base_alloc_zero(ctx, ranks + 1, sizeof *training->before, &training->before));
+    TRY(base_alloc_zero(ctx, k, (ranks + 1) * sizeof *training->of_class, &training->of_class));
+    TRY(base_alloc(ctx, k, sizeof *own, &own));
+    TRY(base_alloc(ctx, ranks, k * sizeof *all, &all));
+    for (size_t c = 0; c < k; c++)
+        own[c] = training->sorted.begin[c + 1] - training->sorted.begin[c];
+    TRY(base_gather(ctx, own, k * sizeof *own, all));
+    for (size_t r = 0; r < ranks; r++) {
+        training->before[r + 1] = training->before[r];
+        for (size_t c = 0; c < k; c++) {
+            size_t *of = training->of_class + c * (ranks + 1) + r;
+            of[1] = of[0] + all[r * k + c];
+            training->before[r + 1] += all[r * k + c];
+        }
+    }
+done:
+    base_free(ctx, all);
+    base_free(ctx, own);
+    return status;
+}
+
 // Half of a batch is drawn class by class. That shows class k (½ + ½/(K·p(k))) times as often as
 // the data do; the logarithm is added to the logits while training.
-static void class_priors(const learn_samples *samples, const by_class *sorted, float *log_priors)
+static void class_priors(const learn_samples *samples, const head_training *training,
+                         float *log_priors)
 {
     size_t present = 0;
-    const size_t classes = samples->n_classes;
-    for (size_t k = 0; k < classes; k++) present += sorted->begin[k + 1] > sorted->begin[k];
+    const size_t classes = samples->n_classes, ranks = (size_t)training->ranks;
+    const size_t *of_class = training->of_class + ranks; // in all
+    for (size_t k = 0; k < classes; k++) present += of_class[k * (ranks + 1)] > 0;
     for (size_t k = 0; k < classes; k++) {
-        const double share = (double)(sorted->begin[k + 1] - sorted->begin[k]) / (double)samples->n;
+        const double share = (double)of_class[k * (ranks + 1)] / (double)training->before[ranks];
         const double more = share > 0.0 ? 0.5 + 0.5 / ((double)present * share) : 1.0;
         for (size_t a = 0; a < samples->n_actions; a++) {
             log_priors[a * classes + k] = (float)log(more);
@@ -134,22 +177,100 @@ static void class_priors(const learn_samples *samples, const by_class *sorted, f
     }
 }
 
-static void draw_batch(const learn_samples *samples, head_training *training, base_random *random,
-                       size_t batch)
+static int owner_of(const size_t *before, size_t i)
+{
+    int owner = 0;
+    while (i >= before[owner + 1]) owner++;
+    return owner;
+}
+
+// The samples of this process among those of a batch, from `own` on; returns how many there are in
+// all so far.
+static size_t draw_batch(const learn_samples *samples, head_training *training, base_random *random,
+                         size_t batch, int *owner, size_t own)
 {
     const by_class *sorted = &training->sorted;
+    const size_t ranks = (size_t)training->ranks;
     for (size_t i = 0; i < batch; i++) {
-        uint32_t chosen = base_random_below(random, (uint32_t)samples->n);
+        const size_t *before = training->before;
+        const uint32_t *order = NULL;
+        size_t chosen = base_random_below(random, (uint32_t)before[ranks]);
         if (i % 2 == 0) {
             const uint32_t k = base_random_below(random, (uint32_t)samples->n_classes);
-            const size_t begin = sorted->begin[k], count = sorted->begin[k + 1] - begin;
-            if (count > 0)
-                chosen = sorted->order[begin + base_random_below(random, (uint32_t)count)];
+            const size_t *of_class = training->of_class + k * (ranks + 1);
+            if (of_class[ranks] > 0) {
+                chosen = base_random_below(random, (uint32_t)of_class[ranks]);
+                before = of_class;
+                order = sorted->order + sorted->begin[k];
+            }
         }
-        training->actions[i] = samples->actions ? samples->actions[chosen] : 0;
-        training->targets[i] = samples->targets[chosen];
-        training->rows[i] = samples->rows[chosen];
+        owner[i] = owner_of(before, chosen);
+        if (owner[i] != training->rank) continue;
+        chosen -= before[training->rank];
+        if (order) chosen = order[chosen];
+        training->actions[own] = samples->actions ? samples->actions[chosen] : 0;
+        training->targets[own] = samples->targets[chosen];
+        training->rows[own++] = samples->rows[chosen];
     }
+    return own;
+}
+
+// What several processes have drawn, n samples in all, in its order: for rank 0.
+static psi_status bring_batches(psi_ctx *ctx, head_training *training, size_t d, size_t n)
+{
+    psi_status status = PSI_OK;
+    const size_t ranks = (size_t)training->ranks;
+    float *inputs = NULL;
+    int32_t *columns = NULL, *all_columns = NULL;       // (n, 2) action, target
+    size_t *counts = NULL, *sizes = NULL, *next = NULL; // (ranks)
+    const size_t room = training->rank == 0 ? n : 0;
+    TRY(base_alloc_zero(ctx, ranks, sizeof *counts, &counts));
+    TRY(base_alloc_zero(ctx, ranks, sizeof *next, &next));
+    TRY(base_alloc(ctx, ranks, sizeof *sizes, &sizes));
+    for (size_t i = 0; i < n; i++) counts[training->owner[i]]++;
+    const size_t own = counts[training->rank];
+    TRY(base_alloc(ctx, room, d * sizeof *inputs, &inputs));
+    TRY(base_alloc(ctx, own, 2 * sizeof *columns, &columns));
+    TRY(base_alloc(ctx, room, 2 * sizeof *columns, &all_columns));
+    for (size_t i = 0; i < own; i++) {
+        columns[2 * i] = training->actions[i];
+        columns[2 * i + 1] = training->targets[i];
+    }
+    for (size_t r = 0; r < ranks; r++) sizes[r] = counts[r] * 2 * sizeof *columns;
+    TRY(base_gather_at(ctx, columns, sizes, 0, all_columns));
+    for (size_t r = 0; r < ranks; r++) sizes[r] = counts[r] * d * sizeof *inputs;
+    TRY(base_gather_at(ctx, training->inputs, sizes, 0, inputs));
+    for (size_t r = 1; r < ranks; r++) next[r] = next[r - 1] + counts[r - 1];
+    for (size_t i = 0; i < room; i++) {
+        const size_t at = next[training->owner[i]]++;
+        memcpy(training->inputs + i * d, inputs + at * d, d * sizeof *inputs);
+        training->actions[i] = all_columns[2 * at];
+        training->targets[i] = all_columns[2 * at + 1];
+    }
+done:
+    base_free(ctx, next);
+    base_free(ctx, sizes);
+    base_free(ctx, counts);
+    base_free(ctx, all_columns);
+    base_free(ctx, columns);
+    base_free(ctx, inputs);
+    return status;
+}
+
+// The batches of so many steps.
+static psi_status draw_batches(psi_ctx *ctx, const network_state *state,
+                               const learn_samples *samples, uint64_t seed, size_t first,
+                               size_t steps, size_t batch, head_training *training)
+{
+    size_t own = 0;
+    for (size_t step = first; step < first + steps; step++) {
+        base_random random = base_random_stream(seed, 0x68656164, step);
+        own = draw_batch(samples, training, &random, batch,
+                         training->owner + (step - first) * batch, own);
+    }
+    learn_features_gather(ctx, &state->cache, training->rows, own, training->inputs);
+    return training->ranks == 1 ? PSI_OK
+                                : bring_batches(ctx, training, state->cache.d, steps * batch);
 }
 
 // A batch of rows of features, of which each loses half.
@@ -191,6 +312,30 @@ static void drop_half(void *argument, int thread, int threads)
     }
 }
 
+static psi_status head_training_new(psi_ctx *ctx, const learn_samples *samples, size_t batch,
+                                    size_t d, head_training *out)
+{
+    psi_status status = PSI_OK;
+    const size_t cells = samples->n_actions * samples->n_classes;
+    *out = (head_training){.rank = base_rank(ctx), .ranks = base_ranks(ctx)};
+    out->at_once = out->ranks > 1 ? AT_ONCE : 1;
+    const size_t room = out->at_once * batch;
+    TRY(sort_by_class(ctx, samples, &out->sorted));
+    TRY(count_samples(ctx, samples, out));
+    if (out->before[out->ranks] == 0) {
+        TRY(FAIL(ctx, PSI_EDATA, "there is no transition left to learn from"));
+    }
+    TRY(base_alloc(ctx, room, sizeof *out->owner, &out->owner));
+    TRY(base_alloc(ctx, room, sizeof *out->rows, &out->rows));
+    TRY(base_alloc(ctx, room, d * sizeof(float), &out->inputs));
+    TRY(base_alloc(ctx, room, sizeof *out->actions, &out->actions));
+    TRY(base_alloc(ctx, room, sizeof *out->targets, &out->targets));
+    TRY(base_alloc(ctx, cells, sizeof *out->log_priors, &out->log_priors));
+    class_priors(samples, out, out->log_priors);
+done:
+    return status;
+}
+
 static psi_status fit_head(void *self, psi_ctx *ctx, const learn_samples *samples,
                            const learn_fit *start, const int32_t *parent, uint64_t seed,
                            learn_fit **out)
@@ -198,41 +343,39 @@ static psi_status fit_head(void *self, psi_ctx *ctx, const learn_samples *sample
     psi_status status = PSI_OK;
     const network_state *state = self;
     const network_options *options = state->options;
-    const size_t batch = options->head_batch, cells = samples->n_actions * samples->n_classes;
+    const size_t batch = options->head_batch, steps = options->head_steps, d = state->cache.d;
     learn_fit *fit = NULL;
     psi_adam *adam = NULL;
-    head_training training = {0};
+    head_training training;
     *out = NULL;
-    if (samples->n == 0) return FAIL(ctx, PSI_EDATA, "there is no transition left to learn from");
+    TRY(head_training_new(ctx, samples, batch, d, &training));
     TRY(head_new(ctx, state, samples, base_max(batch, PREDICT_ROWS), seed, &fit));
-    if (start) TRY(inherit(ctx, start, parent, fit, state->cache.d));
+    if (start) TRY(inherit(ctx, start, parent, fit, d));
     TRY(psi_adam_new(ctx, fit->net, NULL, &adam));
-    TRY(sort_by_class(ctx, samples, &training.sorted));
-    TRY(base_alloc(ctx, batch, sizeof *training.rows, &training.rows));
-    TRY(base_alloc(ctx, batch, state->cache.d * sizeof(float), &training.inputs));
-    TRY(base_alloc(ctx, batch, sizeof *training.actions, &training.actions));
-    TRY(base_alloc(ctx, batch, sizeof *training.targets, &training.targets));
-    TRY(base_alloc(ctx, cells, sizeof *training.log_priors, &training.log_priors));
-    class_priors(samples, &training.sorted, training.log_priors);
     const psi_schedule schedule = {PSI_LINEAR, options->head_learning_rate, 0, 0.0};
-    base_progress progress = base_progress_start(ctx, samples->phase, options->head_steps);
-    const psi_labels labels = {.actions = training.actions,
-                               .targets = training.targets,
-                               .log_priors = training.log_priors};
-    for (size_t step = 0; step < options->head_steps; step++) {
-        base_random random = base_random_stream(seed, 0x68656164, step);
-        draw_batch(samples, &training, &random, batch);
-        learn_features_gather(ctx, &state->cache, training.rows, batch, training.inputs);
+    base_progress progress = base_progress_start(ctx, samples->phase, steps);
+    for (size_t step = 0; step < steps; step++) {
+        const size_t drawn = step % training.at_once, first = drawn * batch;
+        if (drawn == 0) {
+            TRY(draw_batches(ctx, state, samples, seed, step,
+                             base_min(training.at_once, steps - step), batch, &training));
+        }
+        if (training.rank > 0) continue;
+        const psi_labels labels = {.actions = training.actions + first,
+                                   .targets = training.targets + first,
+                                   .log_priors = training.log_priors};
+        float *inputs = training.inputs + first * d;
         if (options->dropout) {
-            dropping job = {training.inputs, batch, state->cache.d, seed, step};
+            dropping job = {inputs, batch, d, seed, step};
             base_team_run(base_ctx_team(ctx), drop_half, &job);
         }
         double loss;
-        TRY(psi_net_train_step(ctx, fit->net, fit->work, adam, training.inputs, &labels, batch,
-                               psi_schedule_at(&schedule, step, options->head_steps), &loss));
+        TRY(psi_net_train_step(ctx, fit->net, fit->work, adam, inputs, &labels, batch,
+                               psi_schedule_at(&schedule, step, steps), &loss));
         TRY(base_progress_at(&progress, step + 1));
     }
-    base_progress_end(&progress, options->head_steps);
+    base_progress_end(&progress, steps);
+    TRY(learn_share_net(ctx, fit->net));
     *out = fit;
     fit = NULL;
 done:
@@ -368,6 +511,22 @@ psi_status learn_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
     trunk = NULL;
 done:
     psi_net_free(ctx, trunk);
+    return status;
+}
+
+psi_status learn_network_share_trunk(psi_ctx *ctx, const cluster_problem *problem,
+                                     const problem_inputs *inputs, const network_options *options,
+                                     psi_net **trunk)
+{
+    psi_status status = PSI_OK;
+    const psi_net_spec spec = trunk_spec(problem, inputs, options);
+    uint8_t known = *trunk != NULL;
+    TRY(base_any(ctx, &known, 1));
+    if (!known) goto done;
+    if (*trunk) TRY(check_trunk(ctx, *trunk, &spec));
+    if (!*trunk) TRY(psi_net_new(ctx, &spec, options->seed, trunk));
+    TRY(learn_share_net(ctx, *trunk));
+done:
     return status;
 }
 

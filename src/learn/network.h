@@ -25,6 +25,11 @@ psi_status learn_network_fit_trunk(psi_ctx *ctx, const cluster_problem *problem,
                                    problem_inputs *inputs, const network_options *options,
                                    psi_net **out);
 
+// The same network as rank 0 has kept it from an earlier process; NULL if it has not.
+psi_status learn_network_share_trunk(psi_ctx *ctx, const cluster_problem *problem,
+                                     const problem_inputs *inputs, const network_options *options,
+                                     psi_net **trunk);
+
 // The same network, untrained, to be trained with other heads.
 psi_status learn_network_new_trunk(psi_ctx *ctx, const cluster_problem *problem,
                                    const problem_inputs *inputs, const network_options *options,

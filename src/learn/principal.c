@@ -2,6 +2,7 @@
 
 #include "base/blas.h"
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 
 #include <cblas.h>
@@ -39,23 +40,43 @@ done:
     return status;
 }
 
-// Mean (D) and covariance (D, D; its lower half) of evenly spaced states.
+// Numbers of states i … i + count − 1 of n, evenly from those of all processes, for rank 0.
+static psi_status bring(psi_ctx *ctx, const cluster_problem *problem, const source *from, size_t i,
+                        size_t count, size_t n, float *z)
+{
+    psi_status status = PSI_OK;
+    const size_t all = problem->whole.n_states, first = problem->whole.first_state;
+    uint64_t rows[BLOCK];
+    float *brought = NULL;
+    size_t own = 0, bytes;
+    for (size_t end = i + count; i < end; i++) {
+        const size_t at = i * all / n;
+        if (at < first || at - first >= problem->n_states) continue; // another process's
+        rows[own++] = problem->states[at - first];
+    }
+    TRY(gather(ctx, from, rows, own, z));
+    if (base_ranks(ctx) == 1) goto done;
+    TRY(base_collect(ctx, z, own * from->d * sizeof *z, &brought, &bytes));
+    if (brought) memcpy(z, brought, bytes);
+done:
+    base_free(ctx, brought);
+    return status;
+}
+
+// Mean (D) and covariance (D, D; its lower half) of evenly spaced states, which rank 0 finds.
 static psi_status measure(psi_ctx *ctx, const cluster_problem *problem, const source *from,
                           float *z, float *mean, float *covariance)
 {
     psi_status status = PSI_OK;
-    const size_t d = from->d, n = base_min(problem->n_states, MOST_SAMPLES);
-    uint64_t rows[BLOCK];
+    const size_t d = from->d, n = base_min(problem->whole.n_states, MOST_SAMPLES);
     memset(mean, 0, d * sizeof *mean);
     memset(covariance, 0, d * d * sizeof *covariance);
     for (int pass = 0; pass < 2; pass++) {
         for (size_t begin = 0; begin < n; begin += BLOCK) {
             const size_t count = base_min(BLOCK, n - begin);
-            for (size_t i = 0; i < count; i++) {
-                rows[i] = problem->states[(begin + i) * problem->n_states / n];
-            }
             TRY(base_cancelled(ctx));
-            TRY(gather(ctx, from, rows, count, z));
+            TRY(bring(ctx, problem, from, begin, count, n, z));
+            if (base_rank(ctx) > 0) continue;
             for (size_t i = 0; i < count * d; i++) {
                 if (pass == 0) {
                     mean[i % d] += z[i] / (float)n;
@@ -88,11 +109,13 @@ static psi_status find_components(psi_ctx *ctx, const cluster_problem *problem, 
     TRY(base_alloc(ctx, n, w * sizeof *made, &made));
     TRY(measure(ctx, problem, from, z, mean, covariance));
     // eigenvectors become the columns, eigenvalues ascend
-    if (LAPACKE_ssyevd(LAPACK_ROW_MAJOR, 'V', 'L', (lapack_int)d, covariance, (lapack_int)d,
-                       values) != 0) {
+    if (base_rank(ctx) == 0 && LAPACKE_ssyevd(LAPACK_ROW_MAJOR, 'V', 'L', (lapack_int)d, covariance,
+                                              (lapack_int)d, values) != 0) {
         status = FAIL(ctx, PSI_ENUMERIC, "the observations have no principal components");
         goto done;
     }
+    TRY(base_broadcast(ctx, mean, d * sizeof *mean, 0));
+    TRY(base_broadcast(ctx, covariance, d * d * sizeof *covariance, 0));
     for (size_t begin = 0; begin < n; begin += BLOCK) {
         const size_t count = base_min(BLOCK, n - begin);
         for (size_t i = 0; i < count; i++) rows[i] = begin + i;

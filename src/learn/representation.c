@@ -3,9 +3,12 @@
 #include <psifold/cluster.h>
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
+#include "base/random.h"
 #include "base/vector.h"
+#include "learn/share.h"
 #include "problem/images.h"
 
 #include <string.h>
@@ -13,7 +16,8 @@
 
 enum { BATCH = 256, BLOCK = 4096, STEPS = 20 };
 enum { FEWEST_STEPS = 1000, MOST_STEPS = 12000, RESNET_SPARES = 250 };
-static const double KEEP_EVERY = 20.0; // seconds
+enum { MOST_ROWS = 1 << 22, LABELLED_STREAM = 0x6c61626c }; // rows of MOST_STEPS, and more
+static const double KEEP_EVERY = 20.0;                      // seconds
 
 bool learn_same_trunk(const psi_net_spec *a, const psi_net_spec *b)
 {
@@ -84,13 +88,38 @@ static void labelled_free(psi_ctx *ctx, labelled *rows)
     base_free(ctx, rows->targets);
 }
 
+// Where there are more than are ever learnt from, one at random of each of so many parts of equal
+// size. *n: how many all processes have.
+static psi_status choose_some(psi_ctx *ctx, uint64_t seed, labelled *rows, size_t *n)
+{
+    psi_status status = PSI_OK;
+    const size_t most = MOST_ROWS;
+    size_t first, kept = 0;
+    *n = rows->n;
+    TRY(base_sum_sizes(ctx, n, 1));
+    if (*n <= most) return PSI_OK;
+    TRY(base_sum_before(ctx, rows->n, &first));
+    base_random random = base_random_stream(seed, LABELLED_STREAM, 0);
+    for (size_t i = 0; i < most; i++) {
+        const size_t begin = *n * i / most, end = *n * (i + 1) / most;
+        const size_t at = begin + base_random_below(&random, (uint32_t)(end - begin));
+        if (at < first || at - first >= rows->n) continue; // another process's
+        rows->rows[kept] = rows->rows[at - first];
+        rows->targets[kept++] = rows->targets[at - first];
+    }
+    rows->n = kept;
+    *n = most;
+done:
+    return status;
+}
+
 static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, problem_inputs *inputs,
                                    const labelled *judged, size_t n_latent, double *accuracy)
 {
     psi_status status = PSI_OK;
     psi_work *work = NULL;
     float *logits = NULL;
-    size_t right = 0;
+    size_t seen[] = {0, judged->n}; // right, of so many
     const psi_batch_source source = {inputs, problem_inputs_gather};
     base_progress progress = base_progress_start(ctx, "testing the representation", judged->n);
     TRY(psi_work_new(ctx, net,
@@ -105,12 +134,13 @@ static psi_status measure_accuracy(psi_ctx *ctx, const psi_net *net, problem_inp
                                 logits));
         for (size_t i = 0; i < n; i++) {
             const size_t best = base_largest(logits + i * n_latent, 0, n_latent);
-            right += best == (size_t)judged->targets[begin + i];
+            seen[0] += best == (size_t)judged->targets[begin + i];
         }
         TRY(base_progress_at(&progress, begin + n));
     }
     base_progress_end(&progress, judged->n);
-    *accuracy = judged->n > 0 ? (double)right / (double)judged->n : 0.0;
+    TRY(base_sum_sizes(ctx, seen, 2));
+    *accuracy = seen[1] > 0 ? (double)seen[0] / (double)seen[1] : 0.0;
 done:
     base_free(ctx, logits);
     psi_work_free(ctx, work);
@@ -119,7 +149,7 @@ done:
 
 // Images moved about, against overfitting.
 typedef struct shifted_inputs {
-    problem_inputs *inputs;
+    learn_rows *all;
     size_t most;
     uint64_t seed;
 } shifted_inputs;
@@ -130,11 +160,11 @@ static psi_status gather_shifted(void *user, psi_ctx *ctx, const uint64_t *rows,
 {
     const shifted_inputs *shifted = user;
     uint64_t batch = 0;
-    const psi_status status = problem_inputs_gather(shifted->inputs, ctx, rows, n, out);
+    const psi_status status = learn_rows_gather(shifted->all, ctx, rows, n, out);
     if (status != PSI_OK) return status;
     for (size_t i = 0; i < n; i++) batch = (batch ^ rows[i]) * 0x9e3779b97f4a7c15ull;
     base_random random = base_random_stream(shifted->seed, 0x73686966, batch);
-    problem_images_shift(shifted->inputs, &random, shifted->most, n, out);
+    problem_images_shift(shifted->all->inputs, &random, shifted->most, n, out);
     return PSI_OK;
 }
 
@@ -175,6 +205,55 @@ static size_t enough_steps(psi_net_kind kind, size_t n)
     return base_min(steps - (resnet ? RESNET_SPARES : 0), MOST_STEPS);
 }
 
+// The rows that all processes have chosen, by their number in the data, for rank 0.
+static psi_status list_rows(psi_ctx *ctx, const learn_rows *all, labelled *rows)
+{
+    psi_status status = PSI_OK;
+    labelled whole = {0};
+    size_t bytes;
+    if (base_ranks(ctx) == 1) return PSI_OK;
+    for (size_t i = 0; i < rows->n; i++) rows->rows[i] += all->first[base_rank(ctx)];
+    TRY(base_collect(ctx, rows->rows, rows->n * sizeof *rows->rows, &whole.rows, &bytes));
+    TRY(base_collect(ctx, rows->targets, rows->n * sizeof *rows->targets, &whole.targets, &bytes));
+    whole.n = bytes / sizeof *rows->targets;
+    labelled_free(ctx, rows);
+    *rows = whole;
+    whole = (labelled){0};
+done:
+    labelled_free(ctx, &whole);
+    return status;
+}
+
+static psi_status train(psi_ctx *ctx, learn_rows *all, const labelled *training, psi_net *net,
+                        const representation_options *options)
+{
+    psi_status status = PSI_OK;
+    psi_work *work = NULL;
+    TRY(psi_work_new(ctx, net,
+                     &(psi_work_options){.size = sizeof(psi_work_options),
+                                         .max_batch = base_max(BATCH, options->batch)},
+                     &work));
+    shifted_inputs shifted = {all, options->shift, options->seed};
+    const psi_samples samples = {.source = {&shifted, gather_shifted},
+                                 .n = training->n,
+                                 .rows = training->rows,
+                                 .targets = training->targets};
+    const size_t batch = options->epochs > 0 ? options->batch : BATCH, n = base_max(training->n, 1);
+    const psi_train_options how = {
+        .size = sizeof how,
+        .batch = base_min(batch, n),
+        .epochs = options->epochs > 0 ? options->epochs : 1 + options->steps * BATCH / n,
+        .max_steps = options->epochs > 0 ? 0 : options->steps,
+        .schedule = {options->epochs > 0 ? PSI_CONSTANT : PSI_LINEAR, options->learning_rate,
+                     options->epochs > 0 ? 0 : 20, 0.3},
+        .seed = options->seed,
+        .phase = "training the representation"};
+    TRY(learn_train(ctx, net, work, &samples, &how, options->checkpoint, all->inputs));
+done:
+    psi_work_free(ctx, work);
+    return status;
+}
+
 psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
                                 problem_inputs *inputs, const psi_net *from, const int32_t *labels,
                                 size_t n_latent, const representation_options *options,
@@ -182,39 +261,29 @@ psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
 {
     psi_status status = PSI_OK;
     labelled training = {0};
+    learn_rows all = {0};
     psi_net *net = NULL;
-    psi_work *work = NULL;
+    representation_options how = *options;
+    size_t n;
     *out = NULL;
+    TRY(learn_rows_new(ctx, problem, inputs, &all));
     TRY(choose_rows(ctx, problem, labels, false, &training));
+    TRY(choose_some(ctx, options->seed, &training, &n));
+    if (how.steps == 0) how.steps = enough_steps(psi_net_spec_of(from)->kind, n);
     TRY(learn_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
-    TRY(psi_work_new(ctx, net,
-                     &(psi_work_options){.size = sizeof(psi_work_options),
-                                         .max_batch = base_max(BATCH, options->batch)},
-                     &work));
-    shifted_inputs shifted = {inputs, options->shift, options->seed};
-    const psi_samples samples = {.source = {&shifted, gather_shifted},
-                                 .n = training.n,
-                                 .rows = training.rows,
-                                 .targets = training.targets};
-    const size_t batch = options->epochs > 0 ? options->batch : BATCH;
-    const size_t steps =
-        options->steps > 0 ? options->steps : enough_steps(psi_net_spec_of(from)->kind, training.n);
-    const psi_train_options how = {
-        .size = sizeof how,
-        .batch = base_min(batch, base_max(training.n, 1)),
-        .epochs =
-            options->epochs > 0 ? options->epochs : 1 + steps * BATCH / base_max(training.n, 1),
-        .max_steps = options->epochs > 0 ? 0 : steps,
-        .schedule = {options->epochs > 0 ? PSI_CONSTANT : PSI_LINEAR, options->learning_rate,
-                     options->epochs > 0 ? 0 : 20, 0.3},
-        .seed = options->seed,
-        .phase = "training the representation"};
-    status = learn_train(ctx, net, work, &samples, &how, options->checkpoint, inputs);
-    if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
+    TRY(list_rows(ctx, &all, &training));
+    if (base_rank(ctx) > 0) {
+        TRY(learn_rows_serve(ctx, &all));
+    } else {
+        status = train(ctx, &all, &training, net, &how);
+        if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
+        if (base_ranks(ctx) > 1) TRY(learn_rows_done(ctx));
+    }
+    if (base_ranks(ctx) > 1) TRY(learn_share_net(ctx, net));
     *out = net; // as far as it got
     net = NULL;
 done:
-    psi_work_free(ctx, work);
+    learn_rows_free(ctx, &all);
     psi_net_free(ctx, net);
     labelled_free(ctx, &training);
     return status;
@@ -227,7 +296,9 @@ psi_status learn_representation_judge(psi_ctx *ctx, const cluster_problem *probl
     psi_status status = PSI_OK;
     labelled judged = {0};
     TRY(choose_rows(ctx, problem, labels, true, &judged));
-    if (judged.n == 0) {
+    size_t any = judged.n;
+    TRY(base_sum_sizes(ctx, &any, 1));
+    if (any == 0) {
         labelled_free(ctx, &judged);
         judged = (labelled){0};
         TRY(choose_rows(ctx, problem, labels, false, &judged));

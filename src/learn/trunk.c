@@ -2,10 +2,12 @@
 
 #include "base/blas.h"
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
 #include "base/threads.h"
 #include "learn/contrast.h"
+#include "learn/share.h"
 #include "problem/images.h"
 #include "problem/windows.h"
 
@@ -250,13 +252,15 @@ done:
     return status;
 }
 
+// Of several processes rank 0 learns.
 static psi_status train_step(psi_ctx *ctx, trunk_state *trunk, problem_inputs *inputs,
                              const trunk_options *options, base_random *random, double rate,
                              trunk_losses *losses)
 {
     psi_status status = PSI_OK;
     window_batch *batch = &trunk->batch;
-    TRY(problem_inputs_gather(inputs, ctx, batch->rows, batch->n_rows, trunk->observations));
+    TRY(problem_windows_bring(ctx, &trunk->sampler, inputs, batch, trunk->observations));
+    if (base_rank(ctx) > 0) goto done;
     if (inputs->n_coarse > 0) {
         problem_images_outline(inputs, batch->n_rows, trunk->observations, trunk->coarse);
     }
@@ -321,6 +325,7 @@ psi_status learn_trunk_train(psi_ctx *ctx, const cluster_problem *problem, probl
         losses->next += now.next / (double)counted;
     }
     if (status == PSI_OK) base_progress_end(&progress, options->steps);
+    if (status == PSI_OK) status = learn_share_net(ctx, net);
     trunk_free(ctx, &trunk);
 done:
     return status;

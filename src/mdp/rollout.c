@@ -2,6 +2,7 @@
 // moves through M_a, or its most probable state does, and earns w_a.
 #include <psifold/mdp.h>
 
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/order.h"
 #include "base/threads.h"
@@ -219,19 +220,30 @@ static void judge_episodes(void *argument, int thread, int threads)
     }
 }
 
-// Means in the order of the episodes, so that the number of threads cannot be seen in them.
-static psi_status summarise(psi_ctx *ctx, const judging *work, psi_sequence_error *summary)
+// Means in the order of the episodes, so that the number of threads, or of processes, cannot be
+// seen in them.
+static psi_status summarise(psi_ctx *ctx, const judging *work, bool together,
+                            psi_sequence_error *summary)
 {
-    double *sorted;
-    size_t n = 0;
-    const psi_status status = base_alloc(ctx, work->paths->n_episodes, sizeof *sorted, &sorted);
-    if (status != PSI_OK) return status;
+    psi_status status = PSI_OK;
+    double *own = NULL, *sorted = NULL;
+    size_t n = 0, bytes;
+    TRY(base_alloc(ctx, work->paths->n_episodes, sizeof *own, &own));
+    if (together) TRY(base_take_turn(ctx, summary, sizeof *summary));
     for (size_t e = 0; e < work->paths->n_episodes; e++) {
         if (isnan(work->error[e])) continue;
         summary->mean += work->error[e];
         summary->zero_baseline += work->zero[e];
         summary->unseen += work->unseen[e];
-        sorted[n++] = work->error[e];
+        own[n++] = work->error[e];
+    }
+    if (together) {
+        TRY(base_end_turn(ctx, summary, sizeof *summary));
+        TRY(base_gather_parts(ctx, own, n * sizeof *own, &sorted, &bytes));
+        n = bytes / sizeof *sorted;
+    } else {
+        sorted = own;
+        own = NULL;
     }
     summary->judged = n;
     if (n > 0) {
@@ -241,8 +253,10 @@ static psi_status summarise(psi_ctx *ctx, const judging *work, psi_sequence_erro
         summary->zero_baseline /= (double)n;
         summary->unseen /= (double)n;
     }
+done:
+    base_free(ctx, own);
     base_free(ctx, sorted);
-    return PSI_OK;
+    return status;
 }
 
 static psi_status check_beliefs(psi_ctx *ctx, const psi_paths *paths, const double *beliefs)
@@ -256,9 +270,9 @@ static psi_status check_beliefs(psi_ctx *ctx, const psi_paths *paths, const doub
     return PSI_OK;
 }
 
-psi_status psi_sequence_errors(psi_ctx *ctx, const psi_mdp *latent, const psi_paths *paths,
-                               const double *beliefs, psi_rollout_kind kind, double *errors,
-                               psi_sequence_error *summary)
+static psi_status judge(psi_ctx *ctx, const psi_mdp *latent, const psi_paths *paths,
+                        const double *beliefs, psi_rollout_kind kind, bool together, double *errors,
+                        psi_sequence_error *summary)
 {
     if (FREED(ctx, latent)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
@@ -283,7 +297,7 @@ psi_status psi_sequence_errors(psi_ctx *ctx, const psi_mdp *latent, const psi_pa
     TRY(base_alloc_zero(ctx, n, sizeof *work.unseen, &work.unseen));
     base_team_run(team, judge_episodes, &work);
     if (atomic_load(&work.cancelled)) TRY(base_cancelled(ctx));
-    TRY(summarise(ctx, &work, summary));
+    TRY(summarise(ctx, &work, together, summary));
     for (size_t e = 0; errors && e < n; e++) errors[e] = work.error[e];
 done:
     base_free(ctx, work.unseen);
@@ -293,4 +307,18 @@ done:
     base_free(ctx, work.workspace);
     mdp_transitions_free(ctx, &work.transitions);
     return status;
+}
+
+psi_status psi_sequence_errors(psi_ctx *ctx, const psi_mdp *latent, const psi_paths *paths,
+                               const double *beliefs, psi_rollout_kind kind, double *errors,
+                               psi_sequence_error *summary)
+{
+    return judge(ctx, latent, paths, beliefs, kind, false, errors, summary);
+}
+
+psi_status psi_sequence_errors_together(psi_ctx *ctx, const psi_mdp *latent, const psi_paths *paths,
+                                        psi_rollout_kind kind, double *errors,
+                                        psi_sequence_error *summary)
+{
+    return judge(ctx, latent, paths, NULL, kind, true, errors, summary);
 }

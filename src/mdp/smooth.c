@@ -3,6 +3,7 @@
 #include <psifold/mdp.h>
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/options.h"
 #include "mdp/emissions.h"
@@ -33,6 +34,9 @@ psi_status psi_reward_likelihood(psi_ctx *ctx, const psi_paths *paths,
     if (!options->reward_class) TRY(FAIL(ctx, PSI_EUSAGE, "there are no reward classes"));
     TRY(base_alloc_zero(ctx, paths->n_actions * n, sizeof *seen, &seen));
     for (size_t i = 0; i < paths->n_actions * classes * n; i++) likelihood[i] = 0.0;
+    const base_block turn[] = {{likelihood, paths->n_actions * classes * n * sizeof *likelihood},
+                               {seen, paths->n_actions * n * sizeof *seen}};
+    if (options->together) TRY(base_take_turn_with(ctx, turn, 2));
     for (size_t e = 0; e < paths->n_episodes; e++) {
         for (uint64_t t = paths->episode_offsets[e]; t < paths->episode_offsets[e + 1]; t++) {
             const int32_t label = paths->labels[t + e];
@@ -42,6 +46,7 @@ psi_status psi_reward_likelihood(psi_ctx *ctx, const psi_paths *paths,
             seen[a * n + (size_t)label] += 1.0;
         }
     }
+    if (options->together) TRY(base_end_turn_with(ctx, turn, 2));
     const double floor = options->reward_floor;
     for (size_t a = 0; a < paths->n_actions; a++) {
         for (size_t i = 0; i < classes * n; i++) {
@@ -57,21 +62,27 @@ done:
 }
 
 // P(first latent state) from the labels of the first rows, with the floor that the model has.
-static void first_states(const psi_paths *paths, const psi_smooth_options *options, double *start)
+static psi_status first_states(psi_ctx *ctx, const psi_paths *paths,
+                               const psi_smooth_options *options, double *start)
 {
+    psi_status status = PSI_OK;
     const size_t n = paths->n_latent;
-    double seen = 0.0;
-    for (size_t k = 0; k < n; k++) start[k] = 0.0;
+    size_t *seen = NULL; // (K), then of all
+    TRY(base_alloc_zero(ctx, n + 1, sizeof *seen, &seen));
     for (size_t e = 0; e < paths->n_episodes; e++) {
         const int32_t label = paths->labels[paths->episode_offsets[e] + e];
         if (label < 0) continue;
-        start[label] += 1.0;
-        seen += 1.0;
+        seen[label]++;
+        seen[n]++;
     }
+    if (options->together) TRY(base_sum_sizes(ctx, seen, n + 1));
     for (size_t k = 0; k < n; k++) {
-        const double share = seen > 0.0 ? start[k] / seen : 1.0 / (double)n;
+        const double share = seen[n] > 0 ? (double)seen[k] / (double)seen[n] : 1.0 / (double)n;
         start[k] = (share + options->floor / (double)n) / (1.0 + options->floor);
     }
+done:
+    base_free(ctx, seen);
+    return status;
 }
 
 // A wrong label brings transitions of its own into the model, which then confirm it. So every
@@ -104,10 +115,11 @@ static psi_status estimate_and_smooth(psi_ctx *ctx, const psi_paths *estimate,
     all.keep = 0.0;
     if (options->learn_start) {
         TRY(base_alloc(ctx, estimate->n_latent, sizeof *start, &start));
-        first_states(estimate, options, start);
+        TRY(first_states(ctx, estimate, options, start));
         all.start = start;
     }
-    TRY(psi_counts_new(ctx, estimate, &counts));
+    TRY(options->together ? psi_counts_together(ctx, estimate, &counts)
+                          : psi_counts_new(ctx, estimate, &counts));
     discount_singletons(counts);
     TRY(psi_counts_model(ctx, counts, 0.0, &latent));
     if (options->reward_class) {

@@ -4,6 +4,7 @@
 #include "problem/looks.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/disjoint.h"
 #include "base/random.h"
@@ -69,16 +70,30 @@ static const float *weighed(apart *run, uint64_t row)
 static psi_status draw_sample(apart *run, size_t n)
 {
     psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const size_t all = problem->whole.n_states, first = problem->whole.first_state;
     base_random random = base_random_stream(0, APART_STREAM, 0);
+    float *own = NULL, *drawn = NULL; // (n, width)
+    size_t m = 0, bytes;
     TRY(problem_linkage_points_new(run->ctx, n, run->width, &run->points));
     TRY(base_alloc(run->ctx, n, sizeof *run->step, &run->step));
+    TRY(base_alloc(run->ctx, n, run->width * sizeof *own, &own));
     for (size_t i = 0; i < n; i++) {
-        const double at = ((double)i + base_random_uniform(&random)) / (double)n;
-        const float *x =
-            weighed(run, run->problem->states[(size_t)(at * (double)run->problem->n_states)]);
-        for (size_t w = 0; w < run->width; w++) run->points.number[w * n + i] = x[w];
+        const double part = ((double)i + base_random_uniform(&random)) / (double)n;
+        const size_t at = (size_t)(part * (double)all);
+        if (at < first || at - first >= problem->n_states) continue; // another process's
+        memcpy(own + m++ * run->width, weighed(run, problem->states[at - first]),
+               run->width * sizeof *own);
+    }
+    TRY(base_gather_parts(run->ctx, own, m * run->width * sizeof *own, &drawn, &bytes));
+    for (size_t i = 0; i < n; i++) {
+        for (size_t w = 0; w < run->width; w++) {
+            run->points.number[w * n + i] = drawn[i * run->width + w];
+        }
     }
 done:
+    base_free(run->ctx, drawn);
+    base_free(run->ctx, own);
     return status;
 }
 
@@ -261,9 +276,9 @@ static bool unite_centres(apart *run)
     return 2 * clumps > n;
 }
 
-static float squared_distance(const apart *run, uint64_t row, uint64_t other)
+static float squared_distance(const apart *run, const float *x, uint64_t other)
 {
-    const float *x = run->vectors + row * run->width, *y = run->vectors + other * run->width;
+    const float *y = run->vectors + other * run->width;
     float sum = 0.0f;
     for (size_t w = 0; w < run->width; w++) {
         const float away = (x[w] - y[w]) * (run->weight ? run->weight[w] : 1.0f);
@@ -272,23 +287,59 @@ static float squared_distance(const apart *run, uint64_t row, uint64_t other)
     return sum;
 }
 
-// Rows (m) that are out of reach of all marks are linked to whatever is within reach. leaf
-// (n_rows): the number of a set.
-static void link_strangers(apart *run, const uint64_t *stranger, size_t m, int32_t *leaf)
+// What any process has united is one for all: the sets of the first n.
+static psi_status unite_together(apart *run, size_t n)
+{
+    psi_status status = PSI_OK;
+    int32_t *all = NULL; // (ranks, n)
+    const size_t ranks = (size_t)base_ranks(run->ctx);
+    if (ranks == 1) return PSI_OK;
+    TRY(base_alloc(run->ctx, ranks, n * sizeof *all, &all));
+    TRY(base_gather(run->ctx, run->to, n * sizeof *all, all));
+    for (size_t i = 0; i < ranks * n; i++) base_unite(run->to, (int32_t)(i % n), all[i]);
+done:
+    base_free(run->ctx, all);
+    return status;
+}
+
+// Rows (m, width) that are out of reach of all marks, of all processes, are linked to whatever is
+// within reach. leaf (n_rows): the number of a set.
+static psi_status link_strangers(apart *run, const float *stranger, size_t m, const int32_t *leaf)
 {
     const cluster_problem *problem = run->problem;
     for (size_t i = 0; i < m; i++) {
-        run->to[run->marks.n + i] = (int32_t)(run->marks.n + i);
-        leaf[stranger[i]] = (int32_t)(run->marks.n + i);
-    }
-    for (size_t i = 0; i < m; i++) {
+        const int32_t number = (int32_t)(run->marks.n + i);
         for (size_t s = 0; s < problem->n_states; s++) {
             const uint64_t row = problem->states[s];
-            if (leaf[row] == leaf[stranger[i]]) continue;
-            if (squared_distance(run, stranger[i], row) > run->reach) continue;
-            base_unite(run->to, leaf[row], leaf[stranger[i]]);
+            if (leaf[row] == number) continue;
+            if (squared_distance(run, stranger + i * run->width, row) > run->reach) continue;
+            base_unite(run->to, leaf[row], number);
         }
     }
+    return unite_together(run, run->marks.n + m);
+}
+
+// Sets are numbered in the order in which their rows are seen; *n of them.
+static psi_status name_clumps(apart *run, size_t sets, int32_t *leaf, size_t *n)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    int32_t *name = NULL; // (sets), then how many there are
+    TRY(base_alloc(run->ctx, sets + 1, sizeof *name, &name));
+    for (size_t i = 0; i < sets; i++) name[i] = -1;
+    name[sets] = 0;
+    TRY(base_take_turn(run->ctx, name, (sets + 1) * sizeof *name));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        int32_t *of = &name[base_root(run->to, leaf[row])];
+        if (*of < 0) *of = name[sets]++;
+        leaf[row] = *of;
+    }
+    TRY(base_end_turn(run->ctx, name, (sets + 1) * sizeof *name));
+    *n = (size_t)name[sets];
+done:
+    base_free(run->ctx, name);
+    return status;
 }
 
 // Every row gets its clump, *n of them; 0: too many are out of reach.
@@ -296,34 +347,42 @@ static psi_status assign(apart *run, int32_t *leaf, size_t *n)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
-    const double fit = MOST_COMPARED / (double)problem->n_states / (double)run->width;
-    const size_t most = base_min(run->points.n, (size_t)fit);
-    uint64_t *stranger = NULL;
-    int32_t *name = NULL;
-    size_t m = 0;
+    const double fit = MOST_COMPARED / (double)problem->whole.n_states / (double)run->width;
+    const size_t most = base_min(run->points.n, (size_t)fit), width = run->width;
+    float *own = NULL, *stranger = NULL; // (strangers, width)
+    size_t m = 0, number = 0, all, bytes;
     *n = 0;
-    TRY(base_alloc(run->ctx, most, sizeof *stranger, &stranger));
-    TRY(base_alloc(run->ctx, run->marks.n + most, sizeof *name, &name));
-    for (size_t i = 0; i < problem->n_states; i++) {
+    TRY(base_alloc(run->ctx, most, width * sizeof *own, &own));
+    for (size_t i = 0; i < problem->n_states && m <= most; i++) {
         const uint64_t row = problem->states[i];
         if (i % 4096 == 0) TRY(base_cancelled(run->ctx));
         leaf[row] = mark_of(run, row);
-        if (leaf[row] >= 0) continue;
-        if (m == most) goto done;
-        stranger[m++] = row;
+        if (leaf[row] >= 0 || m++ == most) continue;
+        memcpy(own + (m - 1) * width, run->vectors + row * width, width * sizeof *own);
     }
-    if (run->third && !unite_centres(run)) goto done;
-    link_strangers(run, stranger, m, leaf);
-    for (size_t i = 0; i < run->marks.n + m; i++) name[i] = -1;
+    all = m;
+    TRY(base_sum_sizes(run->ctx, &all, 1));
+    if (all > most) goto done;
+    TRY(unite_together(run, run->marks.n));
+    if (run->third) {
+        TRY(base_sum_u32(run->ctx, run->between, run->marks.n * run->marks.n));
+        if (!unite_centres(run)) goto done;
+    }
+    TRY(base_gather_parts(run->ctx, own, m * width * sizeof *own, &stranger, &bytes));
+    TRY(base_take_turn(run->ctx, &number, sizeof number));
     for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        int32_t *of = &name[base_root(run->to, leaf[row])];
-        if (*of < 0) *of = (int32_t)(*n)++;
-        leaf[row] = *of;
+        int32_t *of = &leaf[problem->states[i]];
+        if (*of < 0) *of = (int32_t)(run->marks.n + number++);
     }
+    TRY(base_end_turn(run->ctx, &number, sizeof number));
+    for (size_t i = 0; i < all; i++) {
+        run->to[run->marks.n + i] = (int32_t)(run->marks.n + i);
+    }
+    TRY(link_strangers(run, stranger, all, leaf));
+    TRY(name_clumps(run, run->marks.n + all, leaf, n));
 done:
-    base_free(run->ctx, name);
     base_free(run->ctx, stranger);
+    base_free(run->ctx, own);
     return status;
 }
 
@@ -332,7 +391,8 @@ static psi_status find_clumps(apart *run, bool by_means, size_t n, problem_looks
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
-    const double fit = MOST_COMPARED / (double)problem->n_states / (double)run->width;
+    const size_t states = problem->whole.n_states;
+    const double fit = MOST_COMPARED / (double)states / (double)run->width;
     problem_looks found = {0};
     TRY(base_alloc(run->ctx, run->width, sizeof *run->x, &run->x));
     TRY(draw_sample(run, n));
@@ -344,7 +404,7 @@ static psi_status find_clumps(apart *run, bool by_means, size_t n, problem_looks
     if ((double)run->marks.n > fit) goto done;
     TRY(problem_looks_leaves_new(run->ctx, problem, &found));
     TRY(assign(run, found.leaf, &found.n_leaves));
-    if (found.n_leaves < 2 || found.n_leaves > problem->n_states / run->visits) goto done;
+    if (found.n_leaves < 2 || found.n_leaves > states / run->visits) goto done;
     TRY(problem_looks_of_labels(run->ctx, problem, found.leaf, found.n_leaves, 0, out));
 done:
     problem_looks_free(run->ctx, &found);
@@ -358,8 +418,8 @@ psi_status problem_looks_apart(psi_ctx *ctx, const cluster_problem *problem, siz
 {
     psi_status status = PSI_OK;
     const double fit = MOST_COMPARED / (double)width;
-    const double rows = by_means ? sqrt(fit) : fit / (double)problem->n_states;
-    const size_t most = base_min(problem->n_states, MOST_SAMPLED);
+    const double rows = by_means ? sqrt(fit) : fit / (double)problem->whole.n_states;
+    const size_t most = base_min(problem->whole.n_states, MOST_SAMPLED);
     const size_t n = base_min(most, (size_t)rows);
     apart run = {.ctx = ctx,
                  .problem = problem,

@@ -62,23 +62,21 @@ static void standardise_outlines(problem_inputs *inputs, const float *outlines, 
 psi_status problem_images_look(psi_ctx *ctx, problem_inputs *inputs)
 {
     psi_status status = PSI_OK;
-    const size_t all = psi_observations_count(inputs->observations);
-    const size_t n = base_min(all, LOOKED_AT), size = psi_shape_size(&inputs->shape);
+    const size_t size = psi_shape_size(&inputs->shape);
     const size_t channels = inputs->shape.dim[0], h = inputs->shape.dim[1];
     const size_t w = inputs->shape.dim[2], side = (base_max(h, w) + OUTLINE - 1) / OUTLINE;
     unsigned char *images = NULL;
     float *x = NULL, *outlines = NULL;
+    size_t n;
     inputs->coarse_side = side;
     inputs->coarse_scale = 1.0f;
     inputs->n_coarse = channels * ((h + side - 1) / side) * ((w + side - 1) / side);
     TRY(base_alloc_zero(ctx, inputs->n_coarse, sizeof(float), &inputs->coarse_mean));
-    TRY(base_alloc(ctx, n, inputs->row_bytes, &images));
+    TRY(problem_inputs_some(ctx, inputs, LOOKED_AT, &images, &n));
     TRY(base_alloc(ctx, n, size * sizeof *x, &x));
     TRY(base_alloc(ctx, n, inputs->n_coarse * sizeof *outlines, &outlines));
     for (size_t i = 0; i < n; i++) {
-        const uint64_t row = i * all / n;
-        unsigned char *image = images + i * inputs->row_bytes;
-        TRY(problem_inputs_gather(inputs, ctx, &row, 1, image));
+        const unsigned char *image = images + i * inputs->row_bytes;
         for (size_t k = 0; k < size; k++) x[i * size + k] = pixel(image, inputs->dtype, k);
     }
     for (size_t k = 0; k < size; k++) {

@@ -1,6 +1,7 @@
 #include "problem/looks.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "problem/distinct.h"
 
@@ -81,20 +82,23 @@ psi_status problem_looks_prototypes(psi_ctx *ctx, const cluster_problem *problem
                                     problem_looks *out)
 {
     psi_status status = PSI_OK;
-    *out = (problem_looks){.width = tree->width, .vectors = tree->vectors};
+    int32_t *name = NULL; // (n_nodes) the prototype that a node is in; −1: of several
+    *out =
+        (problem_looks){.width = tree->width, .vectors = tree->vectors, .n_rows = problem->n_rows};
     TRY(problem_looks_leaves_new(ctx, problem, out));
-    for (size_t v = 0; v < tree->forest.n_nodes; v++) {
+    TRY(base_alloc(ctx, tree->forest.n_nodes, sizeof *name, &name));
+    for (size_t v = 0; v < tree->forest.n_nodes; v++) { // parents come first
         const int32_t up = tree->parent[v];
-        const bool small = tree->end[v] - tree->begin[v] <= most || tree->left[v] < 0;
-        if (!small || (up >= 0 && tree->end[up] - tree->begin[up] <= most)) continue;
-        for (uint64_t i = tree->begin[v]; i < tree->end[v]; i++) {
-            out->leaf[tree->row[i]] = (int32_t)out->n_leaves;
-        }
-        out->n_leaves++;
+        const bool small = tree->size[v] <= most || tree->left[v] < 0;
+        name[v] = up >= 0 && name[up] >= 0 ? name[up] : small ? (int32_t)out->n_leaves++ : -1;
+    }
+    for (size_t i = 0; i < problem->n_states; i++) {
+        out->leaf[problem->states[i]] = name[tree->leaf[problem->states[i]]];
     }
     TRY(nodes_new(ctx, out->n_leaves, true, out));
     out->forest.impurity = impurity;
 done:
+    base_free(ctx, name);
     if (status != PSI_OK) problem_looks_free(ctx, out);
     return status;
 }
@@ -125,11 +129,11 @@ static void nearest_below(const problem_looks *looks, int32_t v, const int32_t *
                           uint64_t row, neighbours *found)
 {
     const size_t width = looks->width;
-    const float *x = looks->vectors + row * width;
+    const float *x = problem_looks_vector(looks, row);
     for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
         const uint64_t other = looks->row[i];
         if (other == row || (labels && labels[other] < 0)) continue;
-        const float *y = looks->vectors + other * width;
+        const float *y = problem_looks_vector(looks, other);
         float d = 0.0f;
         for (size_t w = 0; w < width; w++) d += (x[w] - y[w]) * (x[w] - y[w]);
         if (d >= farthest(found)) continue;
@@ -161,7 +165,7 @@ static void search_below(const problem_looks *looks, int32_t v, const int32_t *l
         nearest_below(looks, v, labels, row, found);
         return;
     }
-    const float *x = looks->vectors + row * width;
+    const float *x = problem_looks_vector(looks, row);
     const float *plane = looks->plane + (size_t)v * (width + 1);
     float along = plane[width], norm = 0.0f;
     for (size_t w = 0; w < width; w++) {
@@ -189,15 +193,16 @@ static bool is_stranger(const problem_looks *looks, uint64_t row)
 {
     enum { FEWEST = 4, DEVIATIONS = 2 };
     const size_t width = looks->width;
-    const float *x = looks->vectors + row * width;
+    const float *x = problem_looks_vector(looks, row);
     int32_t v = looks->leaf[row];
     while (looks->end[v] - looks->begin[v] <= FEWEST && looks->parent[v] >= 0) v = looks->parent[v];
-    const double others = (double)(looks->end[v] - looks->begin[v]) - 1.0;
+    double others = 0.0;
+    for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) others += looks->row[i] != row;
     double away = 0.0, scatter = 0.0;
     for (size_t w = 0; w < width; w++) {
         double sum = 0.0, square = 0.0;
         for (uint64_t i = looks->begin[v]; i < looks->end[v]; i++) {
-            const double y = (double)looks->vectors[looks->row[i] * width + w] - (double)x[w];
+            const double y = (double)problem_looks_vector(looks, looks->row[i])[w] - (double)x[w];
             sum += y; // 0 for the row itself
             square += y * y;
         }
@@ -207,18 +212,62 @@ static bool is_stranger(const problem_looks *looks, uint64_t row)
     return others > 0.0 && away > DEVIATIONS * DEVIATIONS * scatter;
 }
 
-void problem_looks_agree(const problem_looks *looks, const int32_t *labels, int32_t *all)
+psi_status problem_looks_fill_in(psi_ctx *ctx, const problem_looks *looks, void *values,
+                                 size_t bytes)
 {
-    for (size_t v = looks->forest.n_nodes; v-- > 0;) {
+    psi_status status = PSI_OK;
+    char *own = NULL, *all = NULL, *const at = values;
+    size_t n = 0, total;
+    if (looks->foreign == 0) return PSI_OK;
+    TRY(base_alloc(ctx, looks->n_references, bytes, &own));
+    for (size_t i = 0; i < looks->n_references; i++) {
+        const uint64_t row = looks->reference[i];
+        if (row < looks->n_rows) memcpy(own + n++ * bytes, at + row * bytes, bytes);
+    }
+    TRY(base_gather_parts(ctx, own, n * bytes, &all, &total));
+    memcpy(at + looks->n_rows * bytes, all, total);
+done:
+    base_free(ctx, all);
+    base_free(ctx, own);
+    return status;
+}
+
+psi_status problem_looks_labels(psi_ctx *ctx, const problem_looks *looks, const int32_t *labels,
+                                int32_t **out)
+{
+    psi_status status = PSI_OK;
+    TRY(base_alloc(ctx, looks->n_rows + looks->foreign, sizeof **out, out));
+    memcpy(*out, labels, looks->n_rows * sizeof **out);
+    TRY(problem_looks_fill_in(ctx, looks, *out, sizeof **out));
+done:
+    return status;
+}
+
+psi_status problem_looks_agree(psi_ctx *ctx, const cluster_problem *problem,
+                               const problem_looks *looks, const int32_t *labels, int32_t *all)
+{
+    psi_status status = PSI_OK;
+    const size_t nodes = looks->forest.n_nodes;
+    int64_t *most = NULL; // (2, nodes) the largest label of a leaf, and the largest −label
+    TRY(base_alloc(ctx, 2 * nodes, sizeof *most, &most));
+    for (size_t v = 0; v < 2 * nodes; v++) most[v] = INT32_MIN;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        int64_t *const of = &most[looks->leaf[row]], label = labels[row];
+        if (label > of[0]) of[0] = label;
+        if (-label > of[nodes]) of[nodes] = -label;
+    }
+    TRY(base_maximum(ctx, most, 2 * nodes));
+    for (size_t v = nodes; v-- > 0;) {
         if (looks->left[v] >= 0) {
             all[v] = all[looks->left[v]] == all[looks->right[v]] ? all[looks->left[v]] : -1;
-            continue;
-        }
-        all[v] = labels[looks->row[looks->begin[v]]];
-        for (uint64_t i = looks->begin[v]; all[v] >= 0 && i < looks->end[v]; i++) {
-            if (labels[looks->row[i]] != all[v]) all[v] = -1;
+        } else {
+            all[v] = most[v] == -most[nodes + v] ? (int32_t)most[v] : -1;
         }
     }
+done:
+    base_free(ctx, most);
+    return status;
 }
 
 size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, const int32_t *all,
@@ -259,6 +308,9 @@ size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, con
 
 void problem_looks_free(psi_ctx *ctx, problem_looks *looks)
 {
+    base_free(ctx, looks->size);
+    base_free(ctx, looks->others);
+    base_free(ctx, looks->reference);
     base_free(ctx, looks->row);
     base_free(ctx, looks->begin);
     base_free(ctx, looks->end);

@@ -1,6 +1,7 @@
 #include "problem/observe.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "problem/images.h"
 
@@ -100,21 +101,50 @@ psi_status problem_inputs_gather(void *user, psi_ctx *ctx, const uint64_t *rows,
     return PSI_OK;
 }
 
-// Mean and deviation of every component of a vector, or of every channel of an image.
+psi_status problem_inputs_some(psi_ctx *ctx, problem_inputs *inputs, size_t most,
+                               unsigned char **out, size_t *n)
+{
+    psi_status status = PSI_OK;
+    const size_t own = psi_observations_count(inputs->observations);
+    size_t all = own, first, kept = 0, bytes;
+    unsigned char *block = NULL;
+    TRY(base_sum_sizes(ctx, &all, 1));
+    *n = base_min(all, most);
+    TRY(base_sum_before(ctx, own, &first));
+    TRY(base_alloc(ctx, base_min(*n, own), inputs->row_bytes, &block));
+    for (size_t i = 0; i < *n; i++) {
+        const uint64_t of_all = i * all / *n, row = of_all - first;
+        if (of_all < first || row >= own) continue; // another process's
+        TRY(problem_inputs_gather(inputs, ctx, &row, 1, block + kept++ * inputs->row_bytes));
+    }
+    TRY(base_gather_parts(ctx, block, kept * inputs->row_bytes, out, &bytes));
+done:
+    base_free(ctx, block);
+    return status;
+}
+
+// Mean and deviation of every component of a vector, or of every channel of an image, from some
+// observations of all processes.
 static psi_status standardise(psi_ctx *ctx, problem_inputs *inputs)
 {
     psi_status status = PSI_OK;
-    const size_t n = psi_observations_count(inputs->observations);
-    const size_t looked_at = base_min(n, LOOKED_AT);
+    const size_t own = psi_observations_count(inputs->observations);
     const size_t size = psi_shape_size(&inputs->shape);
     const size_t parts = inputs->is_image ? inputs->shape.dim[0] : size, each = size / parts;
+    size_t n = own, first;
     unsigned char *row = NULL;
     double *sum = NULL, *square = NULL;
     TRY(base_alloc_zero(ctx, parts, sizeof *sum, &sum));
     TRY(base_alloc_zero(ctx, parts, sizeof *square, &square));
     TRY(base_alloc(ctx, 1, inputs->row_bytes, &row));
+    TRY(base_sum_sizes(ctx, &n, 1));
+    TRY(base_sum_before(ctx, own, &first));
+    const size_t looked_at = base_min(n, LOOKED_AT);
+    const base_block turn[] = {{sum, parts * sizeof *sum}, {square, parts * sizeof *square}};
+    TRY(base_take_turn_with(ctx, turn, 2));
     for (size_t i = 0; i < looked_at; i++) {
-        const uint64_t at = i * n / looked_at;
+        const uint64_t of_all = i * n / looked_at, at = of_all - first;
+        if (of_all < first || at >= own) continue; // another process's
         TRY(problem_inputs_gather(inputs, ctx, &at, 1, row));
         for (size_t k = 0; k < size; k++) {
             const double x = element(row, inputs->dtype, k);
@@ -128,6 +158,7 @@ static psi_status standardise(psi_ctx *ctx, problem_inputs *inputs)
             square[k / each] += x * x;
         }
     }
+    TRY(base_end_turn_with(ctx, turn, 2));
     for (size_t p = 0; p < parts; p++) {
         const double count = (double)(looked_at * each), mean = sum[p] / count;
         const double variance = square[p] / count - mean * mean;
@@ -155,17 +186,25 @@ psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations
     out->dtype = dtype == PSI_UINT8 ? PSI_UINT8 : PSI_FLOAT32;
     out->row_bytes = psi_shape_size(&out->shape) * psi_dtype_size(out->dtype);
     const size_t parts = out->shape.dim[0];
-    TRY(base_alloc(ctx, parts, sizeof *out->mean, &out->mean));
-    TRY(base_alloc(ctx, parts, sizeof *out->scale, &out->scale));
+    TRY(base_alloc_zero(ctx, parts, sizeof *out->mean, &out->mean));
+    TRY(base_alloc_zero(ctx, parts, sizeof *out->scale, &out->scale));
     if (out->channels_last || out->dtype != dtype) {
         out->raw_rows = RAW_ROWS;
         TRY(base_alloc(ctx, RAW_ROWS, psi_observations_row_bytes(observations), &out->raw));
     }
-    TRY(standardise(ctx, out));
-    if (out->is_image) TRY(problem_images_look(ctx, out));
-    out->passed = 0; // these were only looked at
 done:
     if (status != PSI_OK) problem_inputs_free(ctx, out);
+    return status;
+}
+
+psi_status problem_inputs_look(psi_ctx *ctx, problem_inputs *inputs)
+{
+    psi_status status = PSI_OK;
+    const uint64_t passed = inputs->passed;
+    TRY(standardise(ctx, inputs));
+    if (inputs->is_image) TRY(problem_images_look(ctx, inputs));
+    inputs->passed = passed; // these were only looked at
+done:
     return status;
 }
 

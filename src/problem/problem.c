@@ -48,14 +48,10 @@ static psi_status find_whole(psi_ctx *ctx, cluster_problem *problem)
     psi_status status = PSI_OK;
     const psi_trajectories *data = problem->data;
     uint8_t has_terminal = problem->has_terminal;
-    size_t before[2] = {0, 0};
     size_t n[] = {data->n_episodes, data->n_transitions, problem->n_rows, problem->n_states};
-    TRY(base_take_turn(ctx, before, sizeof before));
-    problem->whole.first_episode = before[0];
-    problem->whole.first_transition = before[1];
-    before[0] += n[0];
-    before[1] += n[1];
-    TRY(base_end_turn(ctx, before, sizeof before));
+    TRY(base_sum_before(ctx, n[0], &problem->whole.first_episode));
+    TRY(base_sum_before(ctx, n[1], &problem->whole.first_transition));
+    TRY(base_sum_before(ctx, n[3], &problem->whole.first_state));
     TRY(base_sum_sizes(ctx, n, 4));
     problem->whole.n_episodes = n[0];
     problem->whole.n_transitions = n[1];

@@ -11,7 +11,7 @@
 // episodes; alone, that is all there is.
 typedef struct problem_whole {
     size_t n_episodes, n_transitions, n_rows, n_states;
-    size_t first_episode, first_transition; // of this process
+    size_t first_episode, first_transition, first_state; // of this process
 } problem_whole;
 
 typedef struct cluster_problem {

@@ -1,3 +1,4 @@
+#include "base/comm.h"
 #include "base/context.h"
 #include "refine/refining.h"
 
@@ -15,19 +16,20 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
 {
     psi_status status = PSI_OK;
     const size_t n = run->problem->n_rows;
-    int32_t *all = NULL;
+    int32_t *all = NULL, *labels = NULL;
     TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **index, index));
     TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **likelihood, likelihood));
     TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *all, &all));
-    problem_looks_agree(run->looks, run->found->labels, all);
+    TRY(problem_looks_labels(run->ctx, run->looks, run->found->labels, &labels));
+    TRY(problem_looks_agree(run->ctx, run->problem, run->looks, labels, all));
     for (size_t row = 0; row < n; row++) {
         int32_t *label = *index + row * LOOKS_LABELS;
         float *share = *likelihood + row * LOOKS_LABELS;
         size_t votes = 0;
         if (run->looks->leaf[row] >= 0) {
-            votes = problem_looks_vote(run->looks, run->found->labels, all, row, label, share);
-        } else if (run->found->labels[row] >= 0) {
-            label[votes] = run->found->labels[row];
+            votes = problem_looks_vote(run->looks, labels, all, row, label, share);
+        } else if (labels[row] >= 0) {
+            label[votes] = labels[row];
             share[votes++] = 1.0f;
         }
         for (size_t i = 0; i < votes; i++) share[i] = logf(share[i]);
@@ -39,6 +41,7 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
                            .absent = UNLIKE,
                            .every_row = true};
 done:
+    base_free(run->ctx, labels);
     base_free(run->ctx, all);
     return status;
 }
@@ -60,6 +63,7 @@ static psi_status smooth(refining *run, double keep, size_t *changed)
     how.emissions = &looks;
     how.keep = keep;
     how.learn_start = true;
+    how.together = true;
     if (run->rewards->n > 1) {
         how.reward_class = run->rewards->of;
         how.n_reward_classes = run->rewards->n;
@@ -72,7 +76,8 @@ static psi_status smooth(refining *run, double keep, size_t *changed)
         *changed += smoothed[row] != found->labels[row];
         found->labels[row] = run->known[row] = smoothed[row];
     }
-    found->smoothed = (double)*changed / (double)problem->n_states;
+    TRY(base_sum_sizes(run->ctx, changed, 1));
+    found->smoothed = (double)*changed / (double)problem->whole.n_states;
 done:
     base_free(run->ctx, likelihood);
     base_free(run->ctx, index);
@@ -102,7 +107,7 @@ psi_status refine_label_mixed_cells(refining *run)
         TRY(refine_once(run));
     }
     // what neighbours have become says more than what their cells were
-    const size_t few = (size_t)(REFINE_SETTLED * (double)run->problem->n_states);
+    const size_t few = (size_t)(REFINE_SETTLED * (double)run->problem->whole.n_states);
     changed = few + 1;
     for (size_t i = 0; i < MOST_TURNS && changed > few; i++) TRY(smooth(run, 0.0, &changed));
 done:

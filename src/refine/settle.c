@@ -1,6 +1,7 @@
 #include "refine/settle.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/progress.h"
 #include "learn/samples.h"
@@ -74,7 +75,7 @@ static psi_status measure_mistakes(settling *run, const learn_fit *classifier, f
     const cluster_problem *problem = run->problem;
     const size_t k = run->n_latent, transitions = problem->data->n_transitions;
     uint64_t rows[BLOCK];
-    double wrong = 1.0, asked = 1.0;
+    size_t counted[] = {1, 1}; // wrong, asked
     for (size_t t = 0; t < transitions;) {
         size_t n = 0;
         for (; t < transitions && n < BLOCK; t++) {
@@ -85,11 +86,13 @@ static psi_status measure_mistakes(settling *run, const learn_fit *classifier, f
         for (size_t i = 0; i < n; i++) {
             size_t best = 0;
             for (size_t c = 1; c < k; c++) best = p[i * k + c] > p[i * k + best] ? c : best;
-            wrong += run->labels[rows[i]] != (int32_t)best;
+            counted[0] += run->labels[rows[i]] != (int32_t)best;
         }
-        asked += (double)n;
+        counted[1] += n;
     }
-    *share = wrong / asked;
+    TRY(base_sum_sizes(run->ctx, counted, 2));
+    const size_t once_each = (size_t)base_ranks(run->ctx) - 1; // each has begun with one
+    *share = (double)(counted[0] - once_each) / (double)(counted[1] - once_each);
 done:
     return status;
 }
@@ -126,23 +129,27 @@ static psi_status look(settling *run)
     learn_fit *classifier = NULL;
     float *p = NULL;
     double *log_prior = NULL, mistaken;
+    size_t *labelled = NULL; // (k)
     TRY(base_alloc(run->ctx, BLOCK, k * sizeof *p, &p));
-    TRY(base_alloc_zero(run->ctx, k, sizeof *log_prior, &log_prior));
+    TRY(base_alloc(run->ctx, k, sizeof *log_prior, &log_prior));
+    TRY(base_alloc_zero(run->ctx, k, sizeof *labelled, &labelled));
     TRY(learn_fit_states(run->ctx, problem, run->approximator, run->labels, k,
                          run->options->seed + run->summary->turns, part(run, "learning"),
                          &classifier));
     TRY(measure_mistakes(run, classifier, p, &mistaken));
     for (size_t i = 0; i < problem->n_states; i++) {
         const int32_t label = run->labels[problem->states[i]];
-        if (label >= 0) log_prior[label] += 1.0;
+        if (label >= 0) labelled[label]++;
     }
+    TRY(base_sum_sizes(run->ctx, labelled, k));
     for (size_t c = 0; c < k; c++) {
-        log_prior[c] = log((log_prior[c] + 1.0) / (double)(problem->n_states + k));
+        log_prior[c] = log(((double)labelled[c] + 1.0) / (double)(problem->whole.n_states + k));
     }
     run->absent = (float)log(mistaken); // p = mistaken/K of a class whose share is 1/K
     TRY(predict(run, classifier, log_prior, mistaken, p));
 done:
     learn_fit_free(run->ctx, classifier);
+    base_free(run->ctx, labelled);
     base_free(run->ctx, log_prior);
     base_free(run->ctx, p);
     return status;
@@ -163,6 +170,7 @@ static psi_status smooth(settling *run, double keep, bool foretold, int32_t *out
     how.emissions = &emissions;
     how.keep = keep;
     how.learn_start = true;
+    how.together = true;
     if (run->options->rewards->n > 1) {
         how.reward_class = run->options->rewards->of;
         how.n_reward_classes = run->options->rewards->n;
@@ -182,28 +190,31 @@ static psi_status measure_untold(settling *run, double *share)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
-    size_t asked = 0, untold = 0;
+    size_t counted[] = {0, 0}; // asked, untold
     int32_t *told = NULL;
     TRY(base_alloc(run->ctx, problem->n_rows, sizeof *told, &told));
     TRY(smooth(run, 0.0, true, told));
     for (size_t t = 0; t < problem->data->n_transitions; t++) {
         if (!problem->held_out[t] && problem->n_held_out > 0) continue;
-        asked++;
-        untold += told[problem->row[t]] != run->labels[problem->row[t]];
+        counted[0]++;
+        counted[1] += told[problem->row[t]] != run->labels[problem->row[t]];
     }
-    *share = asked > 0 ? (double)untold / (double)asked : 0.0;
+    TRY(base_sum_sizes(run->ctx, counted, 2));
+    *share = counted[0] > 0 ? (double)counted[1] / (double)counted[0] : 0.0;
 done:
     base_free(run->ctx, told);
     return status;
 }
 
 // Whether a classifier has labels to learn from.
-static bool is_anything_clear(const cluster_problem *problem, const int32_t *labels)
+static psi_status is_anything_clear(psi_ctx *ctx, const cluster_problem *problem,
+                                    const int32_t *labels, uint8_t *any)
 {
-    for (size_t t = 0; t < problem->data->n_transitions; t++) {
-        if (!problem->held_out[t] && labels[problem->row[t]] >= 0) return true;
+    *any = 0;
+    for (size_t t = 0; t < problem->data->n_transitions && !*any; t++) {
+        *any = !problem->held_out[t] && labels[problem->row[t]] >= 0;
     }
-    return false;
+    return base_any(ctx, any, 1);
 }
 
 psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
@@ -231,16 +242,20 @@ psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
     for (size_t i = 0; i < n * TOP; i++) run.top[i] = -1;
     while (summary->turns < options->max_turns && !summary->settled) {
         size_t moved = 0, joined;
+        uint8_t any;
         TRY(base_cancelled(ctx));
         TRY(look(&run));
         TRY(smooth(&run, CLEAR, false, now));
-        if (!is_anything_clear(problem, now)) break; // there would be nothing to learn from
+        TRY(is_anything_clear(ctx, problem, now, &any));
+        if (!any) break; // there would be nothing to learn from
         for (size_t i = 0; i < n; i++) moved += now[i] != labels[i];
+        TRY(base_sum_sizes(ctx, &moved, 1));
         memcpy(labels, now, n * sizeof *labels);
         TRY(refine_join(ctx, problem, options->max_latent_states, labels, &run.n_latent, &joined));
         summary->joined += joined;
         summary->turns++;
-        summary->settled = joined == 0 && (double)moved <= SETTLED * (double)problem->n_states;
+        summary->settled =
+            joined == 0 && (double)moved <= SETTLED * (double)problem->whole.n_states;
     }
     TRY(look(&run));
     TRY(smooth(&run, 0.0, false, now));
@@ -249,6 +264,7 @@ psi_status refine_settle(psi_ctx *ctx, const cluster_problem *problem,
         labels[row] = now[row];
         summary->changed += labels[row] != first[row];
     }
+    TRY(base_sum_sizes(ctx, &summary->changed, 1));
     TRY(measure_untold(&run, &summary->untold));
 done:
     *n_latent = run.n_latent; // of these labels, also where the time is up

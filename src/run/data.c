@@ -1,6 +1,7 @@
 // A run and a data set together: the data that it was made from, and its labels of others.
 #include <psifold/cluster.h>
 
+#include "base/comm.h"
 #include "base/context.h"
 
 #include <string.h>
@@ -22,8 +23,10 @@ void psi_mark_terminals(const psi_trajectories *data, int32_t *labels)
 static psi_status is_own(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data, bool *own)
 {
     psi_fingerprint fingerprint;
+    size_t n = data->n_observations;
     *own = false;
-    if (data->n_observations != run->n_observations) return PSI_OK;
+    const psi_status counted = base_sum_sizes(ctx, &n, 1);
+    if (counted != PSI_OK || n != run->n_observations) return counted;
     const psi_status status = psi_fingerprint_of(ctx, data, &fingerprint);
     *own = status == PSI_OK && strcmp(fingerprint.hex, run->fingerprint.hex) == 0;
     return status;
@@ -60,6 +63,7 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
     psi_observations *observations = NULL;
     int32_t *predicted = NULL;
     const size_t n = data->n_observations;
+    size_t first; // of all observations
     bool same;
     if (data->n_actions != run->n_actions) {
         return FAIL(ctx, PSI_ESHAPE, "the run knows %zu actions, the data have %zu", run->n_actions,
@@ -67,7 +71,8 @@ psi_status psi_run_label(psi_ctx *ctx, const psi_run *run, const psi_trajectorie
     }
     TRY(is_own(ctx, run, data, &same));
     if (own) *own = same;
-    if (same) memcpy(labels, run->labels, n * sizeof *labels);
+    TRY(base_sum_before(ctx, n, &first));
+    if (same) memcpy(labels, run->labels + first, n * sizeof *labels);
     if (same && min_confidence <= 0.0) goto done;
     TRY(base_alloc(ctx, n, sizeof *predicted, &predicted));
     TRY(psi_predictor_new(ctx, run, &predictor));

@@ -3,6 +3,7 @@
 #include "run/run.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 
 void psi_run_errors_free(psi_ctx *ctx, psi_run_errors *errors)
@@ -32,16 +33,17 @@ done:
 static psi_status add_stage(psi_ctx *ctx, const psi_mdp *model, const psi_paths *paths,
                             psi_run_errors *errors)
 {
-    const psi_status status = psi_sequence_errors(
-        ctx, model, paths, NULL, PSI_ROLLOUT_SOFT,
-        errors->values + errors->n_stages * errors->n_episodes, &errors->summary[errors->n_stages]);
+    const psi_status status = psi_sequence_errors_together(
+        ctx, model, paths, PSI_ROLLOUT_SOFT, errors->values + errors->n_stages * errors->n_episodes,
+        &errors->summary[errors->n_stages]);
     if (status == PSI_OK) errors->n_stages++;
     return status;
 }
 
-// A refinement on the run's own data, with the model of its own labels.
+// A refinement on the run's own data, with the model of its own labels. first: the first row of
+// this process.
 static psi_status add_own(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
-                          const int32_t *labels, psi_run_errors *errors)
+                          const int32_t *labels, size_t first, psi_run_errors *errors)
 {
     psi_status status = PSI_OK;
     psi_counts *counts = NULL;
@@ -50,8 +52,9 @@ static psi_status add_own(psi_ctx *ctx, const psi_run *run, const psi_trajectori
     for (size_t i = 0; i < run->n_observations; i++) {
         if (labels[i] >= 0) n_latent = base_max(n_latent, (size_t)labels[i] + 1);
     }
-    const psi_paths paths = psi_trajectories_paths(data, labels, n_latent, run->has_terminal);
-    TRY(psi_counts_new(ctx, &paths, &counts));
+    const psi_paths paths =
+        psi_trajectories_paths(data, labels + first, n_latent, run->has_terminal);
+    TRY(psi_counts_together(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &model));
     TRY(add_stage(ctx, model, &paths, errors));
 done:
@@ -65,11 +68,13 @@ static psi_status add_refinements(psi_ctx *ctx, const psi_run *run, const psi_tr
 {
     psi_status status = PSI_OK;
     int32_t *labels = NULL;
+    size_t first;
+    TRY(base_sum_before(ctx, data->n_observations, &first));
     for (size_t i = 1; i <= run->n_steps; i++) {
         psi_array_free(ctx, labels);
         TRY(run_refinement_labels(ctx, run, i, &labels));
         if (!labels) break; // removed to save space
-        TRY(add_own(ctx, run, data, labels, errors));
+        TRY(add_own(ctx, run, data, labels, first, errors));
     }
 done:
     psi_array_free(ctx, labels);

@@ -4,6 +4,7 @@
 #include <psifold/cluster.h>
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/random.h"
 
@@ -32,7 +33,9 @@ static psi_status true_labels(psi_ctx *ctx, const psi_trajectories *data, int32_
     for (size_t e = 0; e < data->n_episodes; e++) {
         if (data->terminated[e]) (*labels)[data->episode_offsets[e + 1] + e] = 0;
     }
-    *n_latent = (size_t)largest + 2;
+    int64_t of_all = largest;
+    TRY(base_maximum(ctx, &of_all, 1));
+    *n_latent = (size_t)of_all + 2;
 done:
     return status;
 }
@@ -46,9 +49,9 @@ static psi_status judge_truth(psi_ctx *ctx, const psi_trajectories *data, psi_se
     size_t n_latent = 0;
     TRY(true_labels(ctx, data, &labels, &n_latent));
     const psi_paths paths = psi_trajectories_paths(data, labels, n_latent, true);
-    TRY(psi_counts_new(ctx, &paths, &counts));
+    TRY(psi_counts_together(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &model));
-    TRY(psi_sequence_errors(ctx, model, &paths, NULL, PSI_ROLLOUT_SOFT, NULL, out));
+    TRY(psi_sequence_errors_together(ctx, model, &paths, PSI_ROLLOUT_SOFT, NULL, out));
 done:
     psi_mdp_free(ctx, model);
     psi_counts_free(ctx, counts);
@@ -58,15 +61,26 @@ done:
 
 // ---- episodes as if latent states told everything -----------------------------------------------
 
+// A step that was seen, and an episode.
+typedef struct seen_step {
+    int32_t from, to, action, unused; // latent states
+    double reward;
+} seen_step;
+typedef struct seen_episode {
+    uint64_t length;
+    int32_t first; // latent state
+    uint32_t terminated;
+} seen_episode;
+
 // Episodes that are put together from steps that were seen, each in the latent state that the step
 // before led to.
 typedef struct drawing {
     psi_ctx *ctx;
-    const psi_trajectories *data;
-    const int32_t *labels;
-    uint64_t *first; // (K + 1) of step
-    uint64_t *step;  // transitions, those that start in one latent state side by side
-    uint64_t *row;   // (transitions) the observation in which each starts
+    seen_step *step; // (n_steps) of all processes; …
+    seen_episode *episode;
+    size_t n_steps, n_episodes;
+    uint64_t *first;  // (K + 1) of sorted
+    uint64_t *sorted; // … those that start in one latent state side by side
     base_random random;
     size_t n, room; // steps drawn so far
     int32_t *actions;
@@ -76,30 +90,51 @@ typedef struct drawing {
     uint8_t *terminated; // (episodes)
 } drawing;
 
-static bool is_known(const drawing *d, uint64_t t)
+// What all processes have seen reaches rank 0.
+static psi_status collect_steps(drawing *d, const psi_trajectories *data, const int32_t *labels)
 {
-    return d->labels[d->row[t]] >= 0 && d->labels[d->row[t] + 1] >= 0;
+    psi_status status = PSI_OK;
+    seen_step *step = NULL;
+    seen_episode *episode = NULL;
+    size_t bytes;
+    TRY(base_alloc(d->ctx, data->n_transitions, sizeof *step, &step));
+    TRY(base_alloc(d->ctx, data->n_episodes, sizeof *episode, &episode));
+    for (size_t e = 0; e < data->n_episodes; e++) {
+        const uint64_t begin = data->episode_offsets[e], end = data->episode_offsets[e + 1];
+        episode[e] = (seen_episode){end - begin, labels[psi_row(e, begin)], data->terminated[e]};
+        for (uint64_t t = begin; t < end; t++) {
+            const uint64_t row = psi_row(e, t);
+            step[t] =
+                (seen_step){labels[row], labels[row + 1], data->actions[t], 0, data->rewards[t]};
+        }
+    }
+    TRY(base_collect(d->ctx, step, data->n_transitions * sizeof *step, &d->step, &bytes));
+    d->n_steps = d->step ? bytes / sizeof *step : 0;
+    TRY(base_collect(d->ctx, episode, data->n_episodes * sizeof *episode, &d->episode, &bytes));
+    d->n_episodes = d->episode ? bytes / sizeof *episode : 0;
+done:
+    base_free(d->ctx, episode);
+    base_free(d->ctx, step);
+    return status;
+}
+
+static bool is_known(const seen_step *step)
+{
+    return step->from >= 0 && step->to >= 0;
 }
 
 // Transitions by the latent state in which they start; those that lead nowhere known are left out.
 static psi_status sort_steps(drawing *d, size_t n_latent)
 {
     psi_status status = PSI_OK;
-    const psi_trajectories *data = d->data;
     TRY(base_alloc_zero(d->ctx, n_latent + 2, sizeof *d->first, &d->first));
-    TRY(base_alloc(d->ctx, data->n_transitions, sizeof *d->step, &d->step));
-    TRY(base_alloc(d->ctx, data->n_transitions, sizeof *d->row, &d->row));
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        for (uint64_t t = data->episode_offsets[e]; t < data->episode_offsets[e + 1]; t++) {
-            d->row[t] = psi_row(e, t);
-        }
-    }
-    for (uint64_t t = 0; t < data->n_transitions; t++) {
-        if (is_known(d, t)) d->first[d->labels[d->row[t]] + 2]++;
+    TRY(base_alloc(d->ctx, d->n_steps, sizeof *d->sorted, &d->sorted));
+    for (uint64_t t = 0; t < d->n_steps; t++) {
+        if (is_known(&d->step[t])) d->first[d->step[t].from + 2]++;
     }
     for (size_t k = 0; k < n_latent; k++) d->first[k + 2] += d->first[k + 1];
-    for (uint64_t t = 0; t < data->n_transitions; t++) {
-        if (is_known(d, t)) d->step[d->first[d->labels[d->row[t]] + 1]++] = t;
+    for (uint64_t t = 0; t < d->n_steps; t++) {
+        if (is_known(&d->step[t])) d->sorted[d->first[d->step[t].from + 1]++] = t;
     }
 done:
     return status;
@@ -112,7 +147,7 @@ static psi_status make_room(drawing *d)
     const size_t room = base_max(1024, 2 * d->room);
     TRY(base_resize(d->ctx, room, sizeof *d->actions, &d->actions));
     TRY(base_resize(d->ctx, room, sizeof *d->rewards, &d->rewards));
-    TRY(base_resize(d->ctx, room + d->data->n_episodes, sizeof *d->drawn, &d->drawn));
+    TRY(base_resize(d->ctx, room + d->n_episodes, sizeof *d->drawn, &d->drawn));
     d->room = room;
 done:
     return status;
@@ -122,18 +157,18 @@ done:
 static psi_status draw_episode(drawing *d, size_t e, size_t most, bool has_terminal)
 {
     psi_status status = PSI_OK;
-    int32_t k = d->labels[psi_row(e, d->data->episode_offsets[e])];
+    int32_t k = d->episode[e].first;
     d->drawn[d->n + e] = k;
     for (size_t i = 0; i < most && k >= 0; i++) {
         const uint64_t begin = d->first[k], n = d->first[k + 1] - begin;
         if (n == 0) break; // nothing was ever seen to follow
         const uint64_t choice = n <= UINT32_MAX ? base_random_below(&d->random, (uint32_t)n)
                                                 : base_random_u64(&d->random) % n;
-        const uint64_t t = d->step[begin + choice];
+        const seen_step *step = &d->step[d->sorted[begin + choice]];
         TRY(make_room(d));
-        d->actions[d->n] = d->data->actions[t];
-        d->rewards[d->n++] = d->data->rewards[t];
-        k = d->labels[d->row[t] + 1];
+        d->actions[d->n] = step->action;
+        d->rewards[d->n++] = step->reward;
+        k = step->to;
         d->drawn[d->n + e] = k;
         d->terminated[e] = has_terminal && k == 0;
         if (d->terminated[e]) break;
@@ -150,9 +185,10 @@ static void drawing_free(drawing *d)
     base_free(d->ctx, d->drawn);
     base_free(d->ctx, d->rewards);
     base_free(d->ctx, d->actions);
-    base_free(d->ctx, d->row);
-    base_free(d->ctx, d->step);
+    base_free(d->ctx, d->sorted);
     base_free(d->ctx, d->first);
+    base_free(d->ctx, d->episode);
+    base_free(d->ctx, d->step);
 }
 
 static psi_status judge_drawn(psi_ctx *ctx, const psi_run *run, const psi_trajectories *data,
@@ -161,25 +197,21 @@ static psi_status judge_drawn(psi_ctx *ctx, const psi_run *run, const psi_trajec
     psi_status status = PSI_OK;
     const psi_mdp *model = run->model;
     const bool has_terminal = run->has_terminal;
-    drawing d = {.ctx = ctx,
-                 .data = data,
-                 .labels = labels,
-                 .random = base_random_stream(0, FLOOR_STREAM, 0)};
+    drawing d = {.ctx = ctx, .random = base_random_stream(0, FLOOR_STREAM, 0)};
     size_t longest = 0;
+    TRY(collect_steps(&d, data, labels));
     TRY(sort_steps(&d, model->n_states));
-    TRY(base_alloc_zero(ctx, data->n_episodes + 1, sizeof *d.offsets, &d.offsets));
-    TRY(base_alloc_zero(ctx, data->n_episodes, sizeof *d.terminated, &d.terminated));
+    TRY(base_alloc_zero(ctx, d.n_episodes + 1, sizeof *d.offsets, &d.offsets));
+    TRY(base_alloc_zero(ctx, d.n_episodes, sizeof *d.terminated, &d.terminated));
     TRY(make_room(&d));
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        longest = base_max(longest, data->episode_offsets[e + 1] - data->episode_offsets[e]);
-    }
-    for (size_t e = 0; e < data->n_episodes; e++) {
-        const size_t length = data->episode_offsets[e + 1] - data->episode_offsets[e];
+    for (size_t e = 0; e < d.n_episodes; e++) longest = base_max(longest, d.episode[e].length);
+    for (size_t e = 0; e < d.n_episodes; e++) {
+        const size_t length = d.episode[e].length;
         if (e % 1024 == 0) TRY(base_cancelled(ctx));
         // one that was cut off would have gone on
-        TRY(draw_episode(&d, e, data->terminated[e] ? longest : length, has_terminal));
+        TRY(draw_episode(&d, e, d.episode[e].terminated ? longest : length, has_terminal));
     }
-    const psi_paths paths = {.n_episodes = data->n_episodes,
+    const psi_paths paths = {.n_episodes = d.n_episodes,
                              .n_transitions = d.n,
                              .n_actions = data->n_actions,
                              .n_latent = model->n_states,
@@ -190,6 +222,7 @@ static psi_status judge_drawn(psi_ctx *ctx, const psi_run *run, const psi_trajec
                              .episode_offsets = d.offsets,
                              .terminated = d.terminated};
     TRY(psi_sequence_errors(ctx, model, &paths, NULL, PSI_ROLLOUT_SOFT, NULL, out));
+    TRY(base_broadcast(ctx, out, sizeof *out, 0));
 done:
     drawing_free(&d);
     return status;

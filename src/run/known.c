@@ -197,24 +197,32 @@ done:
     return status;
 }
 
-// Rows of every latent state, as many of each as there is time for, evenly from all of its own.
-static psi_status choose_rows(psi_ctx *ctx, const psi_run *found, uint64_t *rows, size_t *n)
+// Rows of every latent state, as many of each as there is time for, evenly from all of its own; n
+// of them are this process's.
+static psi_status choose_rows(psi_ctx *ctx, size_t n_rows, const psi_run *found, uint64_t *rows,
+                              size_t *n)
 {
     psi_status status = PSI_OK;
     const size_t each = base_max(LOOKED_AT / base_max(found->n_latent, 1), 1);
-    size_t *total = NULL, *passed = NULL;
+    size_t *total = NULL, *passed = NULL, all = 0;
     TRY(base_alloc_zero(ctx, found->n_latent, sizeof *total, &total));
     TRY(base_alloc_zero(ctx, found->n_latent, sizeof *passed, &passed));
-    for (size_t i = 0; i < found->n_observations; i++) {
+    for (size_t i = 0; i < n_rows; i++) {
         if (found->labels[i] >= 0) total[found->labels[i]]++;
     }
+    TRY(base_sum_sizes(ctx, total, found->n_latent));
     *n = 0;
-    for (size_t i = 0; i < found->n_observations && *n < LOOKED_AT; i++) {
+    const base_block turn[] = {{passed, found->n_latent * sizeof *passed}, {&all, sizeof all}};
+    TRY(base_take_turn_with(ctx, turn, 2));
+    for (size_t i = 0; i < n_rows && all < LOOKED_AT; i++) {
         const int32_t k = found->labels[i];
         if (k < 0) continue;
         const size_t stride = (total[k] + each - 1) / each;
-        if (passed[k]++ % stride == 0) rows[(*n)++] = i;
+        if (passed[k]++ % stride != 0) continue;
+        rows[(*n)++] = i;
+        all++;
     }
+    TRY(base_end_turn_with(ctx, turn, 2));
 done:
     base_free(ctx, passed);
     base_free(ctx, total);
@@ -230,14 +238,14 @@ static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, cons
     problem_inputs inputs = {0};
     psi_work *work = NULL;
     uint64_t *rows = NULL;
-    float *features = NULL, *logits = NULL;
-    int32_t *labels = NULL;
-    size_t n;
+    float *features = NULL, *logits = NULL, *all_features = NULL;
+    int32_t *labels = NULL, *all_labels = NULL;
+    size_t n, bytes;
     out->width = psi_net_n_features(net);
     TRY(base_alloc(ctx, k, out->width * sizeof *out->centre, &out->centre));
     TRY(base_alloc(ctx, out->width, sizeof *out->scale, &out->scale));
     TRY(base_alloc(ctx, LOOKED_AT, sizeof *rows, &rows));
-    TRY(choose_rows(ctx, found, rows, &n));
+    TRY(choose_rows(ctx, data->n_observations, found, rows, &n));
     TRY(base_alloc(ctx, n, out->width * sizeof *features, &features));
     TRY(base_alloc(ctx, n, k * sizeof *logits, &logits));
     TRY(base_alloc(ctx, n, sizeof *labels, &labels));
@@ -253,8 +261,12 @@ static psi_status find_features(psi_ctx *ctx, const psi_trajectories *data, cons
     for (size_t i = 0; i < n; i++) { // what the network calls them, as it will those to come
         labels[i] = (int32_t)base_largest(logits + i * k, 0, k);
     }
-    TRY(measure(ctx, out, k, n, labels, features));
+    TRY(base_gather_parts(ctx, features, n * out->width * sizeof *features, &all_features, &bytes));
+    TRY(base_gather_parts(ctx, labels, n * sizeof *labels, &all_labels, &bytes));
+    TRY(measure(ctx, out, k, bytes / sizeof *labels, all_labels, all_features));
 done:
+    base_free(ctx, all_labels);
+    base_free(ctx, all_features);
     base_free(ctx, labels);
     base_free(ctx, logits);
     base_free(ctx, features);

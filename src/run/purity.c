@@ -2,6 +2,7 @@
 // may come here.
 #include <psifold/cluster.h>
 
+#include "base/comm.h"
 #include "base/context.h"
 
 // Rows whose largest entry is in a column that another row with a larger one has already; rows
@@ -34,8 +35,8 @@ psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32
     if (FREED(ctx, data)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
     size_t *common = NULL; // (true, label)
-    int32_t *truth = NULL, *found = NULL;
-    size_t n_true = 0, n = 0, ignored = 0, off_diagonal = 0;
+    int64_t n_true = 0;
+    size_t seen[] = {0, 0}, off_diagonal = 0; // states, and those without a label
     *out = (psi_purity){0};
     if (!data->latent_states) {
         return FAIL(ctx, PSI_EMISSING, "the data do not say what their latent states are");
@@ -44,25 +45,27 @@ psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32
         if (data->latent_states[i] < 0) {
             return FAIL(ctx, PSI_EDATA, "the true latent state of observation %zu is negative", i);
         }
-        if ((size_t)data->latent_states[i] >= n_true) n_true = (size_t)data->latent_states[i] + 1;
+        if (data->latent_states[i] >= n_true) n_true = (int64_t)data->latent_states[i] + 1;
     }
-    TRY(base_alloc_zero(ctx, n_true * n_latent, sizeof *common, &common));
-    TRY(base_alloc(ctx, data->n_observations, sizeof *truth, &truth));
-    TRY(base_alloc(ctx, data->n_observations, sizeof *found, &found));
-    bool has_terminal = false;
+    TRY(base_maximum(ctx, &n_true, 1));
+    const size_t rows = (size_t)n_true;
+    TRY(base_alloc_zero(ctx, rows * n_latent, sizeof *common, &common));
+    uint8_t has_terminal = 0;
     for (size_t e = 0; e < data->n_episodes; e++) {
         const uint64_t begin = data->episode_offsets[e] + e, end = data->episode_offsets[e + 1] + e;
         has_terminal |= data->terminated[e] != 0;
         for (uint64_t row = begin; row <= end; row++) {
             if (row == end && (data->terminated[e] || data->final_missing[e])) continue;
             const int32_t label = labels[row];
-            truth[n] = data->latent_states[row];
-            found[n++] = label;
-            ignored += label < 0;
+            seen[0]++;
+            seen[1] += label < 0;
             if (label >= 0) common[(size_t)data->latent_states[row] * n_latent + (size_t)label]++;
         }
     }
-    for (size_t t = 0; t < n_true; t++) {
+    TRY(base_sum_sizes(ctx, common, rows * n_latent));
+    TRY(base_sum_sizes(ctx, seen, 2));
+    TRY(base_any(ctx, &has_terminal, 1));
+    for (size_t t = 0; t < rows; t++) {
         size_t all = 0, most = 0;
         for (size_t k = 0; k < n_latent; k++) {
             all += common[t * n_latent + k];
@@ -72,15 +75,13 @@ psi_status psi_purity_of(psi_ctx *ctx, const psi_trajectories *data, const int32
         out->true_latent_states += all > 0;
     }
     out->true_latent_states += has_terminal;
-    TRY(count_shared(ctx, common, n_true, n_latent, false, &out->merged));
-    TRY(count_shared(ctx, common, n_latent, n_true, true, &out->split));
-    out->off_diagonal = (double)off_diagonal / (double)n;
-    out->ignored = (double)ignored / (double)n;
-    const psi_partition a = {n, n_true, truth}, b = {n, n_latent, found};
-    TRY(psi_partition_agreement(ctx, &a, &b, &out->accuracy));
+    TRY(count_shared(ctx, common, rows, n_latent, false, &out->merged));
+    TRY(count_shared(ctx, common, n_latent, rows, true, &out->split));
+    out->off_diagonal = (double)off_diagonal / (double)seen[0];
+    out->ignored = (double)seen[1] / (double)seen[0];
+    TRY(psi_agreement_of_counts(ctx, common, rows, n_latent, &out->accuracy)); // of labelled ones
+    out->accuracy *= (double)(seen[0] - seen[1]) / (double)seen[0];
 done:
-    base_free(ctx, found);
-    base_free(ctx, truth);
     base_free(ctx, common);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "run/stages.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/file.h"
 #include "base/progress.h"
@@ -32,7 +33,7 @@ static psi_status save_model(psi_ctx *ctx, const cluster_problem *problem, const
     psi_counts *counts = NULL;
     psi_mdp *model = NULL;
     const psi_paths paths = problem_paths(problem, labels, n_latent);
-    TRY(psi_counts_new(ctx, &paths, &counts));
+    TRY(psi_counts_together(ctx, &paths, &counts));
     TRY(psi_counts_model(ctx, counts, 1.0, &model));
     const size_t rows = model->n_states * model->n_actions, n = model->offsets[rows];
     const psi_array arrays[] = {
@@ -40,58 +41,91 @@ static psi_status save_model(psi_ctx *ctx, const cluster_problem *problem, const
         {"next", PSI_INT32, {1, {n}}, model->next},
         {"probability", PSI_FLOAT64, {1, {n}}, model->probability},
         {"reward", PSI_FLOAT64, {2, {model->n_states, model->n_actions}}, model->reward}};
-    TRY(psi_arrays_save(ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
+    if (base_rank(ctx) == 0)
+        TRY(psi_arrays_save(ctx, path, arrays, sizeof arrays / sizeof arrays[0]));
 done:
     psi_mdp_free(ctx, model);
     psi_counts_free(ctx, counts);
     return status;
 }
 
-static psi_status save_stage(psi_run_folder *to, const cluster_problem *problem,
+// The labels of a refinement, from its file; of several processes each gets those of its rows.
+static psi_status load_labels(psi_ctx *ctx, const char *path, const cluster_problem *problem,
+                              size_t n_latent, int32_t **out)
+{
+    psi_status status = PSI_OK;
+    const size_t ranks = (size_t)base_ranks(ctx), n = problem->n_rows;
+    size_t *rows = NULL; // (ranks)
+    void *labels = NULL;
+    const char *next = NULL;
+    psi_shape shape;
+    TRY(base_alloc(ctx, n, sizeof **out, out));
+    TRY(base_alloc(ctx, ranks, sizeof *rows, &rows));
+    TRY(base_gather(ctx, &n, sizeof n, rows));
+    if (base_rank(ctx) == 0) {
+        TRY(psi_array_load(ctx, path, NULL, PSI_INT32, &shape, &labels));
+        bool sound = shape.rank == 1 && shape.dim[0] == problem->whole.n_rows;
+        for (size_t i = 0; sound && i < problem->whole.n_rows; i++) {
+            const int32_t label = ((const int32_t *)labels)[i];
+            sound = label >= -1 && (label < 0 || (size_t)label < n_latent);
+        }
+        if (!sound) {
+            TRY(FAIL(ctx, PSI_EFORMAT, "%s does not hold the labels of a refinement", path));
+        }
+        next = labels;
+        memcpy(*out, next, n * sizeof **out);
+    }
+    for (size_t r = 1; r < ranks; r++) {
+        const size_t bytes = rows[r] * sizeof **out;
+        if (next) next += rows[r - 1] * sizeof **out;
+        TRY(base_hand_over(ctx, next ? (void *)next : *out, bytes, 0, (int)r));
+    }
+done:
+    psi_array_free(ctx, labels);
+    base_free(ctx, rows);
+    return status;
+}
+
+static psi_status save_stage(psi_ctx *ctx, const char *to, const cluster_problem *problem,
                              const learn_approximator *approximator, size_t n_latent, size_t number,
                              uint64_t seed)
 {
     psi_status status = PSI_OK;
-    psi_ctx *ctx = to->ctx;
     char *clusters = NULL, *heads = NULL, *latent = NULL;
-    void *labels = NULL;
+    int32_t *labels = NULL;
     learn_fit *fit = NULL;
-    psi_shape shape;
-    TRY(stage_path(ctx, to->result, "clusters-%02zu.npy", number, &clusters));
-    TRY(stage_path(ctx, to->result, "heads-%02zu.safetensors", number, &heads));
-    TRY(stage_path(ctx, to->result, "latent-%02zu.npz", number, &latent));
-    if (access(heads, F_OK) == 0 && access(latent, F_OK) == 0) goto done;
-    TRY(psi_array_load(ctx, clusters, NULL, PSI_INT32, &shape, &labels));
-    bool sound = shape.rank == 1 && shape.dim[0] == problem->n_rows;
-    for (size_t i = 0; sound && i < problem->n_rows; i++) {
-        const int32_t label = ((const int32_t *)labels)[i];
-        sound = label >= -1 && (label < 0 || (size_t)label < n_latent);
+    uint8_t there = 0;
+    if (to) {
+        TRY(stage_path(ctx, to, "clusters-%02zu.npy", number, &clusters));
+        TRY(stage_path(ctx, to, "heads-%02zu.safetensors", number, &heads));
+        TRY(stage_path(ctx, to, "latent-%02zu.npz", number, &latent));
+        there = access(heads, F_OK) == 0 && access(latent, F_OK) == 0;
     }
-    if (!sound) {
-        status = FAIL(ctx, PSI_EFORMAT, "%s does not hold the labels of a refinement", clusters);
-        goto done;
-    }
+    TRY(base_any(ctx, &there, 1));
+    if (there) goto done;
+    TRY(load_labels(ctx, clusters, problem, n_latent, &labels));
     TRY(learn_fit_states(ctx, problem, approximator, labels, n_latent, seed, NULL, &fit));
-    TRY(learn_fit_save(ctx, fit, heads));
+    if (to) TRY(learn_fit_save(ctx, fit, heads));
     TRY(save_model(ctx, problem, labels, n_latent, latent));
 done:
     learn_fit_free(ctx, fit);
-    psi_array_free(ctx, labels);
+    base_free(ctx, labels);
     base_free(ctx, latent);
     base_free(ctx, heads);
     base_free(ctx, clusters);
     return status;
 }
 
-psi_status run_stages_save(psi_run_folder *to, const cluster_problem *problem,
+psi_status run_stages_save(psi_ctx *ctx, psi_run_folder *to, const cluster_problem *problem,
                            const learn_approximator *approximator, const psi_cluster_step *steps,
                            size_t n_steps, uint64_t seed)
 {
     psi_status status = PSI_OK;
-    base_progress progress = base_progress_start(to->ctx, "heads of the refinements", n_steps);
+    base_progress progress = base_progress_start(ctx, "heads of the refinements", n_steps);
     for (size_t i = 0; i < n_steps; i++) {
         TRY(base_progress_at(&progress, i));
-        TRY(save_stage(to, problem, approximator, steps[i].clusters, i + 1, seed + i + 1));
+        TRY(save_stage(ctx, to ? to->result : NULL, problem, approximator, steps[i].clusters, i + 1,
+                       seed + i + 1));
     }
     base_progress_end(&progress, n_steps);
 done:

@@ -4,6 +4,7 @@
 #include "verdict/judging.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 
 #include <math.h>
@@ -63,7 +64,7 @@ static double log_around(const bordering *run, size_t e, size_t t, int32_t k, do
 // and what came before and after it does so, too.
 static bool is_open(const bordering *run, size_t e, size_t t)
 {
-    const int32_t *labels = run->of->result->labels;
+    const int32_t *labels = run->of->labels;
     const uint64_t row = run->of->problem->row[t];
     const int32_t own = labels[row];
     uint64_t nearest[LOOKS_NEAREST] = {0};
@@ -91,23 +92,31 @@ static bool is_open(const bordering *run, size_t e, size_t t)
     return odds > REFINE_ALLOWED;
 }
 
-static void describe_rewards(bordering *run)
+static psi_status describe_rewards(bordering *run)
 {
+    psi_status status = PSI_OK;
+    psi_ctx *ctx = run->of->ctx;
     const psi_trajectories *data = run->of->problem->data;
     const psi_counts *counts = run->counts;
-    const double n = (double)data->n_transitions;
+    const double n = (double)run->of->problem->whole.n_transitions;
     double scatter = 0.0, free = 0.0;
+    TRY(base_take_turn(ctx, &run->mean, sizeof run->mean));
     for (size_t t = 0; t < data->n_transitions; t++) run->mean += data->rewards[t] / n;
+    TRY(base_end_turn(ctx, &run->mean, sizeof run->mean));
+    TRY(base_take_turn(ctx, &run->variance, sizeof run->variance));
     for (size_t t = 0; t < data->n_transitions; t++) {
         const double away = data->rewards[t] - run->mean;
         run->variance += away * away / n;
     }
+    TRY(base_end_turn(ctx, &run->variance, sizeof run->variance));
     for (size_t i = 0; i < counts->n_latent * counts->n_actions; i++) {
         scatter += counts->reward_scatter[i];
         free += fmax(0.0, counts->rewards[i] - 1.0);
     }
     // rewards that are the same wherever they were seen are so up to their rounding
     run->within = fmax(free > 0.0 ? scatter / free : run->variance, 1e-9 * run->variance);
+done:
+    return status;
 }
 
 psi_status verdict_ask_borders(judging *run, double *share)
@@ -115,28 +124,30 @@ psi_status verdict_ask_borders(judging *run, double *share)
     psi_status status = PSI_OK;
     const psi_trajectories *data = run->problem->data;
     const problem_looks *looks = run->looks;
-    const size_t n = data->n_transitions;
+    const size_t n = run->problem->whole.n_transitions;
     const psi_paths paths = problem_paths(run->problem, run->result->labels, run->result->n_latent);
     psi_counts *counts = NULL;
-    size_t asked = 0, open = 0;
+    size_t seen[] = {0, 0}; // asked, open
     *share = 0.0;
     if (looks->width == 0) return PSI_OK; // distinct observations have no borders
-    TRY(psi_counts_new(run->ctx, &paths, &counts));
+    TRY(psi_counts_together(run->ctx, &paths, &counts));
     bordering borders = {.of = run, .counts = counts};
-    describe_rewards(&borders);
-    const double work = (double)run->problem->n_states * (double)looks->width;
+    TRY(describe_rewards(&borders));
+    const double work = (double)looks->n_references * (double)looks->width;
     const size_t most = base_max(FEWEST_ASKED, (size_t)(MOST_WORK / work));
     const size_t stride = (n + most - 1) / most;
-    for (size_t e = 0, t = 0; e < data->n_episodes; e++) {
+    const size_t first = run->problem->whole.first_transition;
+    for (size_t e = 0, t = (stride - first % stride) % stride; e < data->n_episodes; e++) {
         for (; t < data->episode_offsets[e + 1]; t += stride) {
             const uint64_t row = run->problem->row[t];
             if (run->result->labels[row] < 0 || looks->leaf[row] < 0) continue;
-            asked++;
-            open += is_open(&borders, e, t);
+            seen[0]++;
+            seen[1] += is_open(&borders, e, t);
         }
         TRY(base_cancelled(run->ctx));
     }
-    if (asked > 0) *share = (double)open / (double)asked;
+    TRY(base_sum_sizes(run->ctx, seen, 2));
+    if (seen[0] > 0) *share = (double)seen[1] / (double)seen[0];
 done:
     psi_counts_free(run->ctx, counts);
     return status;

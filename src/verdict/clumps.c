@@ -5,10 +5,9 @@
 
 #include "base/checked.h"
 #include "base/context.h"
-#include "base/order.h"
+#include "base/tally.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 // Clumps that are compared with all rows, further ones with those of their branch.
 enum { MOST_SEARCHED = 4096, MOST_SCANNED = 64 };
@@ -26,7 +25,7 @@ typedef struct linkage {
 
 static double squared_distance(const problem_looks *looks, const float *from, uint64_t row)
 {
-    const float *x = looks->vectors + row * looks->width;
+    const float *x = problem_looks_vector(looks, row);
     double sum = 0.0;
     for (size_t i = 0; i < looks->width; i++) {
         const double away = (double)x[i] - (double)from[i];
@@ -58,7 +57,7 @@ static void link_branch(const problem_looks *looks, size_t v, linkage *out)
     out->n = looks->end[v] - looks->begin[v];
     for (size_t i = 0; i < out->n; i++) {
         out->row[i] = looks->row[looks->begin[v] + i];
-        const float *x = looks->vectors + out->row[i] * looks->width;
+        const float *x = problem_looks_vector(looks, out->row[i]);
         for (size_t j = 0; j <= i; j++) {
             const double away = sqrt(squared_distance(looks, x, out->row[j]));
             out->distance[i][j] = out->distance[j][i] = away;
@@ -111,14 +110,13 @@ static bool is_member(const clump *of, uint64_t row)
 
 // The row that is nearest to a clump, and how far it is. One that is farther from the first of the
 // clump by more than the extent is no nearer to the rest.
-static double find_nearest(const cluster_problem *problem, const problem_looks *looks,
-                           const clump *around, uint64_t *nearest)
+static double find_nearest(const problem_looks *looks, const clump *around, uint64_t *nearest)
 {
-    const float *first = looks->vectors + around->row[0] * looks->width;
+    const float *first = problem_looks_vector(looks, around->row[0]);
     double gap = HUGE_VAL;
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
-        const float *x = looks->vectors + row * looks->width;
+    for (size_t i = 0; i < looks->n_references; i++) {
+        const uint64_t row = looks->reference[i];
+        const float *x = problem_looks_vector(looks, row);
         if (sqrt(squared_distance(looks, first, row)) - around->extent >= gap) continue;
         if (is_member(around, row)) continue;
         for (size_t j = 0; j < around->m; j++) {
@@ -136,7 +134,7 @@ static double search_nearest(const problem_looks *looks, const clump *around, ui
     for (size_t j = 0; j < around->m; j++) {
         uint64_t near[LOOKS_NEAREST];
         const size_t n = problem_looks_nearest_of_all(looks, around->row[j], near);
-        const float *x = looks->vectors + around->row[j] * looks->width;
+        const float *x = problem_looks_vector(looks, around->row[j]);
         size_t i = 0;
         while (i < n && is_member(around, near[i])) i++;
         if (i == n) continue;
@@ -152,10 +150,12 @@ typedef struct clumps {
     judging *run;
     const problem_looks *looks;
     const double *needed;
-    uint64_t *rows;       // (K)
-    uint64_t *transition; // (n_rows) the one that begins there
-    size_t sides;         // of a transition: where it led and, if rewards are classes, what it paid
-    uint64_t *followed[2]; // (transitions) each side of all, ascending; NULL: not asked yet
+    uint64_t *rows;     // (K) references
+    size_t sides;       // of a transition: where it led and, if rewards are classes, what it paid
+    int32_t *taken;     // (rows and references) the action; −1: none. NULL: not asked yet
+    uint64_t *after[2]; // (rows and references) each side of what followed
+    base_times *followed[2]; // (kinds) how often each side is that of a transition
+    size_t kinds[2];
     scatter scatter;
     double safe;
     size_t searched, scanned, doubtful;
@@ -164,7 +164,7 @@ typedef struct clumps {
 // Whether all rows have one label, which others have, too: the label, or −1.
 static int32_t label_of(const clumps *all, const clump *of)
 {
-    const int32_t *labels = all->run->result->labels, label = labels[of->row[0]];
+    const int32_t *labels = all->run->labels, label = labels[of->row[0]];
     for (size_t i = 0; i < of->m; i++) {
         if (labels[of->row[i]] != label) return -1;
     }
@@ -174,12 +174,8 @@ static int32_t label_of(const clumps *all, const clump *of)
 // How often an action was taken in a clump.
 static uint64_t visits_of(const clumps *all, const clump *of, size_t action)
 {
-    const psi_trajectories *data = all->run->problem->data;
     uint64_t n = 0;
-    for (size_t i = 0; i < of->m; i++) {
-        const uint64_t t = all->transition[of->row[i]];
-        n += t != UINT64_MAX && (size_t)data->actions[t] == action;
-    }
+    for (size_t i = 0; i < of->m; i++) n += all->taken[of->row[i]] == (int32_t)action;
     return n;
 }
 
@@ -196,45 +192,60 @@ static uint64_t outcome_of(const clumps *all, uint64_t t, size_t side)
     return pair * run->rewards->n + (uint64_t)run->rewards->of[t];
 }
 
-// How many of all transitions have less than this on a side.
-static size_t count_below(const clumps *all, size_t side, uint64_t outcome)
+// How many of all transitions have this on a side.
+static uint64_t count_outcome(const clumps *all, size_t side, uint64_t outcome)
 {
-    size_t low = 0, high = all->run->problem->data->n_transitions;
-    while (low < high) {
+    const base_times *times = all->followed[side];
+    size_t low = 0;
+    for (size_t high = all->kinds[side]; low + 1 < high;) {
         const size_t middle = low + (high - low) / 2;
-        if (all->followed[side][middle] < outcome) {
-            low = middle + 1;
+        if (times[middle].key <= outcome) {
+            low = middle;
         } else {
             high = middle;
         }
     }
-    return low;
+    return times[low].key == outcome ? times[low].n : 0;
 }
 
-static psi_status sort_outcomes(clumps *all)
+// What followed every row, and how often the same followed any.
+static psi_status find_outcomes(clumps *all)
 {
     psi_status status = PSI_OK;
-    const size_t n = all->run->problem->data->n_transitions;
+    psi_ctx *ctx = all->run->ctx;
+    const cluster_problem *problem = all->run->problem;
+    const problem_looks *looks = all->looks;
+    const size_t n = problem->data->n_transitions, rows = looks->n_rows + looks->foreign;
+    uint64_t *keys = NULL;
+    if (all->taken) return PSI_OK;
+    TRY(base_alloc(ctx, rows, sizeof *all->taken, &all->taken));
+    for (size_t i = 0; i < rows; i++) all->taken[i] = -1;
+    for (size_t t = 0; t < n; t++) all->taken[problem->row[t]] = problem->data->actions[t];
+    TRY(problem_looks_fill_in(ctx, looks, all->taken, sizeof *all->taken));
+    TRY(base_alloc(ctx, n, sizeof *keys, &keys));
     for (size_t side = 0; side < all->sides; side++) {
-        if (all->followed[side]) continue;
-        TRY(base_alloc(all->run->ctx, n, sizeof **all->followed, &all->followed[side]));
-        for (size_t t = 0; t < n; t++) all->followed[side][t] = outcome_of(all, t, side);
-        qsort(all->followed[side], n, sizeof **all->followed, base_by_number);
+        TRY(base_alloc_zero(ctx, rows, sizeof **all->after, &all->after[side]));
+        for (size_t t = 0; t < n; t++) {
+            all->after[side][problem->row[t]] = keys[t] = outcome_of(all, t, side);
+        }
+        TRY(problem_looks_fill_in(ctx, looks, all->after[side], sizeof **all->after));
+        TRY(base_tally(ctx, keys, n, &all->followed[side], &all->kinds[side]));
     }
 done:
+    base_free(ctx, keys);
     return status;
 }
 
-// Whether a side of a transition is that of no other but some of the clump.
-static bool is_alone(const clumps *all, const clump *of, uint64_t t, size_t side)
+// Whether a side of what followed a row is that of no other but some of the clump.
+static bool is_alone(const clumps *all, const clump *of, uint64_t row, size_t side)
 {
-    const uint64_t outcome = outcome_of(all, t, side);
+    const uint64_t outcome = all->after[side][row];
     size_t here = 0;
     for (size_t i = 0; i < of->m; i++) {
-        const uint64_t other = all->transition[of->row[i]];
-        here += other != UINT64_MAX && outcome_of(all, other, side) == outcome;
+        const uint64_t other = of->row[i];
+        here += all->taken[other] >= 0 && all->after[side][other] == outcome;
     }
-    return count_below(all, side, outcome + 1) - count_below(all, side, outcome) == here;
+    return count_outcome(all, side, outcome) == here;
 }
 
 // Nats by which something followed an action in a clump that never followed it in the n others of
@@ -242,14 +253,12 @@ static bool is_alone(const clumps *all, const clump *of, uint64_t t, size_t side
 static double nats_of_oddity(const clumps *all, const clump *of, int32_t label, size_t action)
 {
     const judging *run = all->run;
-    const psi_trajectories *data = run->problem->data;
-    const uint64_t visits = run->visits[(size_t)label * data->n_actions + action];
+    const uint64_t visits = run->visits[(size_t)label * run->problem->data->n_actions + action];
     const double others = (double)(visits - visits_of(all, of, action));
     for (size_t i = 0; i < of->m; i++) {
-        const uint64_t t = all->transition[of->row[i]];
-        if (t == UINT64_MAX || (size_t)data->actions[t] != action) continue;
+        if (all->taken[of->row[i]] != (int32_t)action) continue;
         for (size_t side = 0; side < all->sides; side++) {
-            if (is_alone(all, of, t, side)) return log1p(others);
+            if (is_alone(all, of, of->row[i], side)) return log1p(others);
         }
     }
     return 0.0;
@@ -267,16 +276,24 @@ static double complete(clumps *all, int32_t label, clump *of, double gap)
         if (of->m < LOOKS_NEAREST && all->searched++ < MOST_SEARCHED) {
             gap = search_nearest(looks, of, &nearest);
         } else if (of->m >= LOOKS_NEAREST && all->scanned++ < MOST_SCANNED) {
-            gap = find_nearest(all->run->problem, looks, of, &nearest);
+            gap = find_nearest(looks, of, &nearest);
         }
         if (nearest == UINT64_MAX || gap >= of->extent || of->m + 1 >= most) return gap;
-        if (all->run->result->labels[nearest] != label) return gap;
-        const float *x = looks->vectors + nearest * looks->width;
+        if (all->run->labels[nearest] != label) return gap;
+        const float *x = problem_looks_vector(looks, nearest);
         for (size_t i = 0; i < of->m; i++) {
             of->extent = fmax(of->extent, sqrt(squared_distance(looks, x, of->row[i])));
         }
         of->row[of->m++] = nearest;
     }
+}
+
+// States that a reference of a clump stands for: 1, unless only some of the states are references.
+static double states_each(const clumps *all, const clump *of)
+{
+    const problem_looks *looks = all->looks;
+    const size_t leaf = (size_t)looks->leaf[of->row[0]];
+    return (double)looks->size[leaf] / (double)(looks->end[leaf] - looks->begin[leaf]);
 }
 
 // How many actions a clump leaves open that stands apart by so many nats: those that were taken too
@@ -291,7 +308,7 @@ static psi_status find_open(clumps *all, const clump *of, int32_t label, double 
     const size_t g = (size_t)label - (run->result->has_terminal ? 1 : 0);
     *open = 0;
     for (size_t a = 0; a < actions; a++) {
-        const uint64_t n = visits_of(all, of, a);
+        const uint64_t n = (uint64_t)(states_each(all, of) * (double)visits_of(all, of, a));
         const double odd = nats_of_oddity(all, of, label, a);
         if (!run->taken[a] || nats + odd < all->safe) continue;
         if ((double)n >= all->needed[g * actions + a] && odd == 0.0) continue;
@@ -314,23 +331,22 @@ static psi_status ask(clumps *all, const clump *part, double gap)
 {
     psi_status status = PSI_OK;
     clump of = *part;
-    const psi_trajectories *data = all->run->problem->data;
     const int32_t label = label_of(all, &of), first = all->run->result->has_terminal ? 1 : 0;
-    const double most = log1p((double)data->n_transitions); // of what is odd
+    const double most = log1p((double)all->run->problem->whole.n_transitions); // of what is odd
     size_t open;
     if (label < first) return PSI_OK;
     const double scale = verdict_scale_around(&all->scatter, all->looks, of.row[0], label, of.m);
     double nats = nats_of_gap(of.m, of.extent, gap, scale);
     if (nats == 0.0 || nats + most < all->safe) return PSI_OK;
     TRY(base_cancelled(all->run->ctx));
-    TRY(sort_outcomes(all));
+    TRY(find_outcomes(all));
     TRY(find_open(all, &of, label, nats, false, &open));
     if (open == 0) goto done;
     gap = complete(all, label, &of, gap);
     if (of.m >= all->rows[label]) goto done; // they are all of it
     nats = nats_of_gap(of.m, of.extent, gap, scale);
     TRY(find_open(all, &of, label, nats, true, &open));
-    if (open > 0) all->doubtful += of.m;
+    if (open > 0) all->doubtful += (size_t)(states_each(all, &of) * (double)of.m);
 done:
     return status;
 }
@@ -345,7 +361,7 @@ static double gap_beside(const clumps *all, size_t v, const clump *of)
     const uint64_t end = base_min(looks->end[beside], looks->begin[beside] + NEIGHBOURS);
     double nearest = HUGE_VAL;
     for (uint64_t i = looks->begin[beside]; i < end; i++) {
-        const float *x = looks->vectors + looks->row[i] * looks->width;
+        const float *x = problem_looks_vector(looks, looks->row[i]);
         for (size_t j = 0; j < of->m; j++) {
             nearest = fmin(nearest, sqrt(squared_distance(looks, x, of->row[j])));
         }
@@ -389,7 +405,6 @@ psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const do
                               size_t *doubtful)
 {
     psi_status status = PSI_OK;
-    const cluster_problem *problem = run->problem;
     clumps all = {
         .run = run, .looks = looks, .needed = needed, .sides = run->rewards->n > 1 ? 2 : 1};
     linkage *branch = NULL;
@@ -397,14 +412,11 @@ psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const do
     TRY(base_alloc(run->ctx, 1, sizeof *branch, &branch));
     TRY(verdict_scatter_new(run, looks, &all.scatter));
     TRY(base_alloc_zero(run->ctx, run->result->n_latent, sizeof *all.rows, &all.rows));
-    TRY(base_alloc(run->ctx, problem->n_rows, sizeof *all.transition, &all.transition));
-    for (size_t i = 0; i < problem->n_rows; i++) all.transition[i] = UINT64_MAX;
-    for (size_t t = 0; t < problem->data->n_transitions; t++) all.transition[problem->row[t]] = t;
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const int32_t label = run->result->labels[problem->states[i]];
+    for (size_t i = 0; i < looks->n_references; i++) {
+        const int32_t label = run->labels[looks->reference[i]];
         if (label >= 0) all.rows[label]++;
     }
-    all.safe = refine_safe_nats((double)problem->n_states); // a cluster for every row
+    all.safe = refine_safe_nats((double)looks->n_references); // a cluster for every one
     for (size_t v = 1; v < looks->forest.n_nodes; v++) {
         const size_t up = looks->parent[v] < 0 ? v : (size_t)looks->parent[v];
         if (looks->end[v] - looks->begin[v] > NEIGHBOURS) continue;
@@ -414,9 +426,11 @@ psi_status verdict_ask_clumps(judging *run, const problem_looks *looks, const do
     }
     *doubtful = all.doubtful;
 done:
-    base_free(run->ctx, all.followed[1]);
-    base_free(run->ctx, all.followed[0]);
-    base_free(run->ctx, all.transition);
+    for (size_t side = 0; side < 2; side++) {
+        base_free(run->ctx, all.followed[side]);
+        base_free(run->ctx, all.after[side]);
+    }
+    base_free(run->ctx, all.taken);
     base_free(run->ctx, all.rows);
     verdict_scatter_free(run->ctx, &all.scatter);
     base_free(run->ctx, branch);

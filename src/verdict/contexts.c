@@ -195,9 +195,7 @@ psi_status verdict_ask_looks(psi_ctx *ctx, const cluster_problem *problem,
         int32_t state;
         for (size_t t = 0; t < n; t++) {
             int32_t v = looks->leaf[problem->row[t]];
-            while (v >= 0 && looks->parent[v] >= 0 && looks->end[v] - looks->begin[v] < size) {
-                v = looks->parent[v];
-            }
+            while (v >= 0 && looks->parent[v] >= 0 && looks->size[v] < size) v = looks->parent[v];
             context[t] = v < 0 ? CONTEXT_NONE : (uint64_t)v;
         }
         const question asked = {problem, rewards, of, labels, n_of, n_latent, context};

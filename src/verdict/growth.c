@@ -11,7 +11,7 @@ enum { FEWEST_EPISODES = 8 }; // two in a quarter
 // By which a number that is counted may differ by chance.
 static const double STANDARD_ERRORS = 3.0;
 
-// Every stride-th episode, as a data set of its own.
+// Every stride-th episode of all, as a data set of its own.
 typedef struct part {
     psi_trajectories data;
     float *vectors; // (n_observations, width)
@@ -33,15 +33,18 @@ static void part_free(psi_ctx *ctx, part *of)
     base_free(ctx, of->final_missing);
 }
 
-static psi_status part_new(psi_ctx *ctx, const psi_trajectories *all, size_t width,
+static psi_status part_new(psi_ctx *ctx, const cluster_problem *problem, size_t width,
                            const float *vectors, size_t stride, part *out)
 {
     psi_status status = PSI_OK;
-    const size_t n_episodes = (all->n_episodes + stride - 1) / stride;
+    const psi_trajectories *all = problem->data;
+    const size_t first = (stride - problem->whole.first_episode % stride) % stride;
+    const size_t n_episodes =
+        all->n_episodes > first ? (all->n_episodes - first + stride - 1) / stride : 0;
     const uint64_t *offset = all->episode_offsets;
     size_t n = 0;
     *out = (part){0};
-    for (size_t e = 0; e < all->n_episodes; e += stride) n += offset[e + 1] - offset[e];
+    for (size_t e = first; e < all->n_episodes; e += stride) n += offset[e + 1] - offset[e];
     TRY(base_alloc(ctx, n + n_episodes, width * sizeof *out->vectors, &out->vectors));
     TRY(base_alloc(ctx, n, sizeof *out->actions, &out->actions));
     TRY(base_alloc(ctx, n, sizeof *out->rewards, &out->rewards));
@@ -51,7 +54,8 @@ static psi_status part_new(psi_ctx *ctx, const psi_trajectories *all, size_t wid
     TRY(base_alloc(ctx, n_episodes, sizeof *out->final_missing, &out->final_missing));
     out->offsets[0] = 0;
     for (size_t i = 0; i < n_episodes; i++) {
-        const size_t e = i * stride, length = offset[e + 1] - offset[e], at = out->offsets[i];
+        const size_t e = first + i * stride, length = offset[e + 1] - offset[e],
+                     at = out->offsets[i];
         memcpy(out->vectors + psi_row(i, at) * width, vectors + psi_row(e, offset[e]) * width,
                (length + 1) * width * sizeof *vectors);
         memcpy(out->actions + at, all->actions + offset[e], length * sizeof *out->actions);
@@ -86,7 +90,7 @@ static psi_status count_latent(psi_ctx *ctx, const part *of, size_t width, bool 
     outcome_rewards rewards = {0};
     by_evidence found = {0};
     TRY(problem_new(ctx, &of->data, seed, &problem));
-    problem_looks_standardise(&problem, width, of->vectors, NULL);
+    TRY(problem_looks_standardise(ctx, &problem, width, of->vectors, NULL));
     TRY(problem_looks_tree(ctx, &problem, width, of->vectors, &looks));
     TRY(means ? problem_mean_rewards(ctx, &problem, &looks, NULL, &rewards)
               : problem_outcome_rewards(ctx, &problem, &looks, &rewards));
@@ -108,10 +112,10 @@ psi_status verdict_growth(psi_ctx *ctx, const cluster_problem *problem, size_t w
     by_evidence_options quietly = *how;
     quietly.watch = NULL;
     n_latent[0] = n_latent[1] = 0;
-    if (problem->data->n_episodes < FEWEST_EPISODES) return PSI_OK;
+    if (problem->whole.n_episodes < FEWEST_EPISODES) return PSI_OK;
     for (size_t i = 0; i < 2; i++) {
         part of;
-        status = part_new(ctx, problem->data, width, vectors, i == 0 ? 4 : 2, &of);
+        status = part_new(ctx, problem, width, vectors, i == 0 ? 4 : 2, &of);
         if (status == PSI_OK)
             status = count_latent(ctx, &of, width, means, seed, &quietly, &n_latent[i]);
         part_free(ctx, &of);

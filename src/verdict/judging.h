@@ -23,6 +23,7 @@ typedef struct judging {
     const outcome_rewards *rewards;
     const by_evidence *found;
     psi_run *result;
+    int32_t *labels;  // of rows and references, of a tree; NULL: of anything else
     uint64_t *visits; // (K, A)
     uint8_t *taken;   // (A) anywhere
 } judging;

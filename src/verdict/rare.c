@@ -3,6 +3,7 @@
 #include "verdict/judging.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "verdict/contexts.h"
 #include "verdict/units.h"
@@ -180,6 +181,8 @@ psi_status verdict_ask_vectors(judging *run, const problem_looks *vectors, size_
         if (label >= 0) labels[of * k + (size_t)label]++;
         context[t] = of;
     }
+    TRY(base_sum_u32(run->ctx, visits, parts * actions));
+    TRY(base_sum_u32(run->ctx, labels, parts * k));
     for (size_t p = 0; p < parts; p++) {
         largest[p] = 0;
         for (size_t i = 0; i < k; i++) {
@@ -193,6 +196,7 @@ psi_status verdict_ask_vectors(judging *run, const problem_looks *vectors, size_
             agrees[context[t]] = (double)same[t] > refine_safe_nats((double)parts);
         }
     }
+    TRY(base_any(run->ctx, agrees, parts));
     for (size_t p = 0; p < parts; p++) {
         const size_t g = largest[p];
         bool clear = true;
@@ -234,7 +238,10 @@ static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
     if (!looks->forest.looks) return PSI_OK;
     TRY(verdict_find_parts(run->ctx, looks, &part, &parts));
     TRY(base_alloc_zero(run->ctx, parts * groups, sizeof *has, &has));
+    const base_block seen[] = {
+        {has, parts * groups}, {clear, all->n}, {&isolated, sizeof isolated}};
     for (size_t turn = 0; turn < 3; turn++) {
+        TRY(base_take_turn_with(run->ctx, seen, 3));
         for (size_t i = 0; i < run->problem->n_states; i++) {
             const uint64_t row = run->problem->states[i];
             const int32_t u = all->of[row], g = all->group[u];
@@ -247,6 +254,7 @@ static psi_status ask_for_parts(judging *run, const units *all, uint8_t *clear)
             const double unsure = 1.0 - (double)confidence[row];
             if (turn == 2 && clear[u] == 2 && unsure * isolated > REFINE_ALLOWED) clear[u] = 0;
         }
+        TRY(base_end_turn_with(run->ctx, seen, 3));
     }
 done:
     base_free(run->ctx, has);
@@ -272,7 +280,7 @@ static psi_status say_what_is_rare(judging *run, const units *all, const uint8_t
     psi_status status = PSI_OK;
     const size_t actions = run->problem->data->n_actions;
     const int32_t first = run->result->has_terminal ? 1 : 0;
-    const double few = VERDICT_DOUBTFUL * (double)run->problem->n_states;
+    const double few = VERDICT_DOUBTFUL * (double)run->problem->whole.n_states;
     for (size_t u = 0; u < all->n; u++) {
         const int32_t g = all->group[u];
         if (clear[u] || g < 0 || (double)all->rows[u] <= few) continue;

@@ -32,14 +32,14 @@ static double scale_of(const problem_looks *looks, const uint64_t *row, size_t n
     for (size_t w = 0; w < looks->width; w++) {
         count = 0;
         for (size_t i = 0; i < n; i += stride) {
-            value[count++] = (double)looks->vectors[row[i] * looks->width + w];
+            value[count++] = (double)problem_looks_vector(looks, row[i])[w];
         }
         middle[w] = (float)median(value, count);
     }
     for (size_t i = 0; i < count; i++) {
         double square = 0.0;
         for (size_t w = 0; w < looks->width; w++) {
-            const float away = looks->vectors[row[i * stride] * looks->width + w] - middle[w];
+            const float away = problem_looks_vector(looks, row[i * stride])[w] - middle[w];
             square += (double)away * (double)away;
         }
         value[i] = sqrt(square);
@@ -51,11 +51,10 @@ static double scale_of(const problem_looks *looks, const uint64_t *row, size_t n
 static void sort_rows(judging *run, const problem_looks *looks, size_t kinds, scatter *out,
                       uint64_t *at, uint64_t *row)
 {
-    const cluster_problem *problem = run->problem;
-    const int32_t *labels = run->result->labels;
+    const int32_t *labels = run->labels;
     for (size_t turn = 0; turn < 2; turn++) { // counted first
-        for (size_t i = 0; i < problem->n_states; i++) {
-            const uint64_t one = problem->states[i];
+        for (size_t i = 0; i < looks->n_references; i++) {
+            const uint64_t one = looks->reference[i];
             if (labels[one] < 0) continue;
             const size_t part = (size_t)out->part[looks->leaf[one]];
             const size_t kind = part * out->n_labels + (size_t)labels[one];
@@ -75,7 +74,7 @@ static void sort_rows(judging *run, const problem_looks *looks, size_t kinds, sc
 psi_status verdict_scatter_new(judging *run, const problem_looks *looks, scatter *out)
 {
     psi_status status = PSI_OK;
-    const size_t n = run->problem->n_states, k = run->result->n_latent;
+    const size_t n = looks->n_references, k = run->result->n_latent;
     uint64_t *row = NULL, *at = NULL;
     double *value = NULL, *all = NULL;
     float *middle = NULL;

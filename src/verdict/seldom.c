@@ -4,6 +4,7 @@
 #include "verdict/judging.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 
 #include <math.h>
@@ -39,23 +40,26 @@ psi_status verdict_ask_seldom(judging *run, size_t n_leaves)
     const size_t kinds = run->result->n_latent + run->rewards->n;
     const size_t sides = run->rewards->n > 1 ? 2 : 1; // of a transition: where it led, what it paid
     const double enough = refine_safe_nats((double)n_leaves) / M_LN2;
-    uint64_t *times = NULL; // (kinds)
-    seldom *seen = NULL;
-    size_t n = 0;
+    size_t *times = NULL; // (kinds)
+    seldom *own = NULL, *seen = NULL;
+    size_t n = 0, bytes;
     TRY(base_alloc_zero(run->ctx, kinds, sizeof *times, &times));
     for (size_t i = 0; i < sides * data->n_transitions; i++) {
         const size_t what = what_followed(run, i / sides, i % sides == 1);
         if (what < kinds) times[what]++;
     }
+    TRY(base_sum_sizes(run->ctx, times, kinds));
     for (size_t k = 0; k < kinds; k++) n += (double)times[k] < enough ? times[k] : 0;
-    TRY(base_alloc(run->ctx, n, sizeof *seen, &seen));
+    TRY(base_alloc(run->ctx, n, sizeof *own, &own));
     n = 0;
     for (size_t i = 0; i < sides * data->n_transitions; i++) {
         const size_t t = i / sides, what = what_followed(run, t, i % sides == 1);
         const int32_t from = run->result->labels[run->problem->row[t]];
         if (from < 0 || what >= kinds || (double)times[what] >= enough) continue;
-        seen[n++] = (seldom){what, (size_t)from * data->n_actions + (size_t)data->actions[t]};
+        own[n++] = (seldom){what, (size_t)from * data->n_actions + (size_t)data->actions[t]};
     }
+    TRY(base_gather_parts(run->ctx, own, n * sizeof *own, &seen, &bytes));
+    n = bytes / sizeof *seen;
     qsort(seen, n, sizeof *seen, in_order);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i; end < n && in_order(&seen[i], &seen[end]) == 0;) end++;
@@ -68,6 +72,7 @@ psi_status verdict_ask_seldom(judging *run, size_t n_leaves)
     }
 done:
     base_free(run->ctx, seen);
+    base_free(run->ctx, own);
     base_free(run->ctx, times);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "base/disjoint.h"
 
 #include <math.h>
+#include <string.h>
 
 // Halves of a branch that are so many standard deviations apart look different; with fewer rows
 // than UNITS_FEW and two for every dimension in either, chance makes such gaps.
@@ -87,13 +88,13 @@ done:
     return status;
 }
 
-// Rows that look most alike and have one label are of one unit, so that borders between planes of
-// the tree, and cells that mix latent states, part nothing.
+// References that look most alike and have one label are of one unit, so that borders between
+// planes of the tree, and cells that mix latent states, part nothing.
 static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
 {
     psi_status status = PSI_OK;
     const problem_looks *looks = run->looks;
-    const int32_t *labels = run->result->labels;
+    const int32_t *labels = run->labels;
     const int32_t first = run->result->has_terminal ? 1 : 0;
     for (size_t v = 0; v < looks->forest.n_nodes; v++) {
         int32_t one = -1;
@@ -105,8 +106,8 @@ static psi_status link_rows(judging *run, const int32_t *branch, int32_t *to)
             base_unite(to, one, (int32_t)looks->row[i]);
         }
     }
-    for (size_t i = 0; i < run->problem->n_states; i++) {
-        const uint64_t row = run->problem->states[i];
+    for (size_t i = 0; i < looks->n_references; i++) {
+        const uint64_t row = looks->reference[i];
         const int32_t v = branch[looks->leaf[row]];
         uint64_t nearest[LOOKS_NEAREST];
         if (labels[row] < 0 || (v >= 0 && looks->end[v] - looks->begin[v] > LARGE)) continue;
@@ -127,22 +128,22 @@ static psi_status link_small_units(judging *run, int32_t *to)
 {
     psi_status status = PSI_OK;
     enum { MOST_ROWS = 2048 };
-    const cluster_problem *problem = run->problem;
-    const int32_t *labels = run->result->labels;
+    const problem_looks *looks = run->looks;
+    const int32_t *labels = run->labels;
     uint64_t nearest[LOOKS_NEAREST], small[MOST_ROWS];
     uint32_t *size = NULL;
     size_t n = 0;
-    TRY(base_alloc_zero(run->ctx, problem->n_rows, sizeof *size, &size));
-    for (size_t i = 0; i < problem->n_states; i++) {
-        size[base_root(to, (int32_t)problem->states[i])]++;
+    TRY(base_alloc_zero(run->ctx, looks->n_rows + looks->foreign, sizeof *size, &size));
+    for (size_t i = 0; i < looks->n_references; i++) {
+        size[base_root(to, (int32_t)looks->reference[i])]++;
     }
-    for (size_t i = 0; i < problem->n_states && n < MOST_ROWS; i++) {
-        const uint64_t row = problem->states[i];
+    for (size_t i = 0; i < looks->n_references && n < MOST_ROWS; i++) {
+        const uint64_t row = looks->reference[i];
         if (labels[row] >= 0 && size[base_root(to, (int32_t)row)] < UNITS_FEW) small[n++] = row;
     }
     for (size_t i = 0; n < MOST_ROWS && i < n; i++) {
         TRY(base_cancelled(run->ctx));
-        const size_t found = problem_looks_nearest_of_all(run->looks, small[i], nearest);
+        const size_t found = problem_looks_nearest_of_all(looks, small[i], nearest);
         for (size_t j = 0; j < found; j++) {
             if (labels[nearest[j]] != labels[small[i]]) continue;
             base_unite(to, (int32_t)small[i], (int32_t)nearest[j]);
@@ -150,6 +151,55 @@ static psi_status link_small_units(judging *run, int32_t *to)
     }
 done:
     base_free(run->ctx, size);
+    return status;
+}
+
+// The unit of a row that is no reference: that of the nearest one of its label, if there is one
+// among the nearest of all; else −1.
+static int32_t unit_of(const judging *run, const units *out, uint64_t row)
+{
+    uint64_t nearest[LOOKS_NEAREST];
+    for (size_t turn = 0; turn < 2; turn++) {
+        const size_t n = turn == 0 ? problem_looks_nearest(run->looks, row, nearest)
+                                   : problem_looks_nearest_of_all(run->looks, row, nearest);
+        for (size_t i = 0; i < n; i++) {
+            if (run->labels[nearest[i]] == run->labels[row]) return out->of[nearest[i]];
+        }
+    }
+    return -1;
+}
+
+// Where only some rows are references, the others are of their units, or of one each: those come
+// last, in the order of the data.
+static psi_status add_rows(judging *run, units *out)
+{
+    psi_status status = PSI_OK;
+    const cluster_problem *problem = run->problem;
+    const int32_t first = run->result->has_terminal ? 1 : 0;
+    int32_t *own = NULL, *all = NULL; // groups of units of one row
+    size_t n = 0, next, bytes;
+    TRY(base_alloc(run->ctx, problem->n_states, sizeof *own, &own));
+    for (size_t i = 0; i < problem->n_states; i++) {
+        const uint64_t row = problem->states[i];
+        if (out->of[row] >= 0) continue;
+        if (i % 4096 == 0) TRY(base_cancelled(run->ctx));
+        out->of[row] = unit_of(run, out, row);
+        if (out->of[row] >= 0) continue;
+        own[n++] = run->labels[row] < 0 ? -1 : run->labels[row] - first;
+    }
+    TRY(base_gather_parts(run->ctx, own, n * sizeof *own, &all, &bytes));
+    TRY(base_sum_before(run->ctx, n, &next));
+    next += out->n;
+    for (size_t i = 0; i < problem->n_states; i++) {
+        int32_t *of = &out->of[problem->states[i]];
+        if (*of < 0) *of = (int32_t)next++;
+    }
+    TRY(base_resize(run->ctx, out->n + bytes / sizeof *all, sizeof *out->group, &out->group));
+    memcpy(out->group + out->n, all, bytes);
+    out->n += bytes / sizeof *all;
+done:
+    base_free(run->ctx, all);
+    base_free(run->ctx, own);
     return status;
 }
 
@@ -210,29 +260,29 @@ done:
 static psi_status units_of_looks(judging *run, units *out)
 {
     psi_status status = PSI_OK;
-    const cluster_problem *problem = run->problem;
     const problem_looks *looks = run->looks;
     const psi_grouping *groups = run->found->grouping;
-    const size_t rows = problem->n_rows, nodes = looks->forest.n_nodes;
+    const size_t rows = looks->n_rows + looks->foreign, nodes = looks->forest.n_nodes;
     const int32_t first = run->result->has_terminal ? 1 : 0;
     int32_t *to = NULL, *branch = NULL;
     TRY(base_alloc(run->ctx, rows, sizeof *to, &to));
     TRY(base_alloc(run->ctx, nodes, sizeof *branch, &branch));
-    TRY(base_alloc(run->ctx, problem->n_states, sizeof *out->group, &out->group));
+    TRY(base_alloc(run->ctx, looks->n_references, sizeof *out->group, &out->group));
     for (size_t i = 0; i < rows; i++) to[i] = (int32_t)i;
     TRY(find_branches(run, branch));
     TRY(link_rows(run, branch, to));
     TRY(link_small_units(run, to));
-    for (size_t i = 0; i < problem->n_states; i++) {
-        const uint64_t row = problem->states[i];
+    for (size_t i = 0; i < looks->n_references; i++) {
+        const uint64_t row = looks->reference[i];
         int32_t *name = &out->of[base_root(to, (int32_t)row)]; // that of its first row
         if (*name < 0) {
-            const int32_t label = run->result->labels[row];
+            const int32_t label = run->labels[row];
             out->group[out->n] = label < 0 ? -1 : label - first;
             *name = (int32_t)out->n++;
         }
         out->of[row] = *name;
     }
+    if (problem_looks_are_sampled(run->problem, looks)) TRY(add_rows(run, out));
     TRY(count_rows(run, out));
     TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->same, &out->same));
     TRY(base_alloc_zero(run->ctx, out->n, sizeof *out->against, &out->against));
@@ -242,7 +292,7 @@ static psi_status units_of_looks(judging *run, units *out)
         // them
         const int32_t g = groups->group[looks->leaf[looks->row[looks->begin[v]]]];
         uint64_t i = looks->begin[v];
-        while (i < looks->end[v] && run->result->labels[looks->row[i]] != g + first) i++;
+        while (i < looks->end[v] && run->labels[looks->row[i]] != g + first) i++;
         if (i < looks->end[v]) out->same[out->of[looks->row[i]]] += (double)groups->same[v];
     }
 done:
@@ -254,7 +304,7 @@ done:
 psi_status verdict_units_new(judging *run, units *out)
 {
     psi_status status = PSI_OK;
-    const size_t rows = run->problem->n_rows;
+    const size_t rows = run->problem->n_rows + run->looks->foreign;
     TRY(base_alloc(run->ctx, rows, sizeof *out->of, &out->of));
     for (size_t i = 0; i < rows; i++) out->of[i] = -1;
     TRY(run->looks->forest.looks ? units_of_looks(run, out) : units_of_table(run, out));

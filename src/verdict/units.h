@@ -10,7 +10,7 @@ enum { UNITS_FEW = 16 }; // rows that chance may set apart
 // look alike.
 typedef struct units {
     size_t n;
-    int32_t *of;      // (n_rows) −1: of none
+    int32_t *of;      // (n_rows, and references of others) −1: of none
     int32_t *group;   // (n) −1: of none
     uint32_t *visits; // (n, A)
     size_t *rows;     // (n)

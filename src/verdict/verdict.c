@@ -179,12 +179,13 @@ static psi_status tells_more_than_labels(const judging *run, bool *more)
     *more = run->result->past > 0.0;
     if (!*more || !looks || !looks->forest.looks) goto done;
     TRY(base_alloc(run->ctx, looks->forest.n_nodes, sizeof *all, &all));
-    problem_looks_agree(looks, run->result->labels, all);
+    TRY(problem_looks_agree(run->ctx, problem, looks, run->result->labels, all));
     for (size_t i = 0; i < problem->n_states; i++) {
         const int32_t leaf = looks->leaf[problem->states[i]];
         mixed += leaf >= 0 && all[leaf] < 0;
     }
-    *more = run->result->past * (double)problem->n_states > (double)mixed;
+    TRY(base_sum_sizes(run->ctx, &mixed, 1));
+    *more = run->result->past * (double)problem->whole.n_states > (double)mixed;
 done:
     base_free(run->ctx, all);
     return status;
@@ -225,6 +226,7 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
                                             .state = found->unclear_pair[0],
                                             .other = found->unclear_pair[1]}));
     }
+    if (looks->forest.looks) TRY(problem_looks_labels(ctx, looks, result->labels, &run.labels));
     TRY(verdict_ask_for_visits(&run, &rare));
     if (looks->forest.looks) TRY(verdict_ask_one_state(&run));
     if (looks->forest.looks) TRY(verdict_ask_seldom(&run, looks->n_leaves));
@@ -241,6 +243,7 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     TRY(tells_more_than_labels(&run, &more));
     if ((more || clock) && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
 done:
+    base_free(ctx, run.labels);
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);
     return status;
@@ -279,8 +282,9 @@ psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
     size_t rare;
     bool more;
     TRY(count_visits(&run));
+    TRY(problem_looks_labels(ctx, vectors, result->labels, &run.labels));
     TRY(verdict_ask_vectors(&run, vectors, &rare));
-    result->doubtful = fmax(result->doubtful, (double)rare / (double)problem->n_states);
+    result->doubtful = fmax(result->doubtful, (double)rare / (double)problem->whole.n_states);
     run.looks = vectors; // features need not have kept what there is to be remembered
     TRY(ask_the_past(&run));
     TRY(ask_sight(&run, vectors));
@@ -291,6 +295,7 @@ psi_status verdict_judge_vectors(psi_ctx *ctx, const cluster_problem *problem,
         result->verdict = more && rare == 0 ? PSI_VERDICT_NOT_MARKOV : PSI_VERDICT_UNDETERMINED;
     }
 done:
+    base_free(ctx, run.labels);
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);
     return status;
@@ -341,6 +346,7 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;
 done:
+    base_free(ctx, run.labels);
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);
     return status;

@@ -16,6 +16,7 @@ typedef struct job {
     char *folder;
     const char *paths[MOST_FILES];
     size_t n_files, stack;
+    bool table;
     psi_run *found;    // by one process …
     psi_run *together; // … by several
     size_t largest;    // episodes of the one that has most
@@ -128,7 +129,8 @@ static psi_status read_and_cluster(psi_ctx *ctx, int rank, void *argument)
     psi_run *found = NULL;
     char file[MOST_FILES][4096];
     const char *paths[MOST_FILES];
-    how.approximator = PSI_APPROXIMATOR_TABLE;
+    how.approximator = of->table ? PSI_APPROXIMATOR_TABLE : PSI_APPROXIMATOR_AUTO;
+    how.trunk_steps = how.representation_steps = 40;
     how.stack = of->stack;
     for (size_t f = 0; f < of->n_files; f++) {
         snprintf(file[f], sizeof file[f], "%s/%s", of->folder, of->paths[f]);
@@ -170,6 +172,7 @@ static void assert_same(const psi_run *a, const psi_run *b)
                         a->model->offsets[pairs] * sizeof(double));
     assert_memory_equal(a->certificate->sf_error, b->certificate->sf_error, pairs * sizeof(double));
     assert_true(a->certificate->worst_reward == b->certificate->worst_reward);
+    assert_true(a->representation == NULL || a->accuracy == b->accuracy);
     assert_int_equal(a->n_steps, b->n_steps);
     for (size_t i = 0; i < a->n_steps; i++) {
         assert_int_equal(a->steps[i].clusters, b->steps[i].clusters);
@@ -177,10 +180,11 @@ static void assert_same(const psi_run *a, const psi_run *b)
     }
 }
 
-static void compare(const char *task, size_t episodes, paid how, size_t stack, size_t n_files)
+static void compare_as(bool table, const char *task, size_t episodes, paid how, size_t stack,
+                       size_t n_files)
 {
     psi_ctx *ctx = test_ctx(1);
-    job of = {.folder = test_folder(), .n_files = n_files, .stack = stack};
+    job of = {.folder = test_folder(), .n_files = n_files, .stack = stack, .table = table};
     write_files(&of, ctx, task, episodes, how);
     test_as_ranks(1, read_and_cluster, &of);
     const size_t whole = of.largest;
@@ -193,6 +197,11 @@ static void compare(const char *task, size_t episodes, paid how, size_t stack, s
     psi_run_free(ctx, of.found);
     test_folder_free(of.folder);
     psi_ctx_free(ctx);
+}
+
+static void compare(const char *task, size_t episodes, paid how, size_t stack, size_t n_files)
+{
+    compare_as(true, task, episodes, how, stack, n_files);
 }
 
 static void test_classes_of_rewards(void **state)
@@ -228,11 +237,21 @@ static void test_fewer_episodes_than_ranks(void **state)
     compare("column-world", 3, AS_IT_IS, 1, 1);
 }
 
+// Cells of vectors, features of a network and labels that are settled; and rewards by their means.
+static void test_vectors(void **state)
+{
+    (void)state;
+    compare_as(false, "point-column-world", 40, AS_IT_IS, 1, 3);
+    compare_as(false, "point-column-world", 24, NUMBERS, 1, 1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes_of_rewards), cmocka_unit_test(test_rewards_that_are_numbers),
-        cmocka_unit_test(test_what_the_past_tells), cmocka_unit_test(test_taxis),
-        cmocka_unit_test(test_fewer_episodes_than_ranks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes_of_rewards),
+                                       cmocka_unit_test(test_rewards_that_are_numbers),
+                                       cmocka_unit_test(test_what_the_past_tells),
+                                       cmocka_unit_test(test_taxis),
+                                       cmocka_unit_test(test_fewer_episodes_than_ranks),
+                                       cmocka_unit_test(test_vectors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

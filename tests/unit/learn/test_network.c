@@ -27,6 +27,7 @@ static fixture begin(size_t steps)
     f.data = test_collect(f.ctx, "point-column-world", 120, 5, NULL);
     assert_ok(f.ctx, problem_new(f.ctx, f.data, 0, &f.problem));
     assert_ok(f.ctx, problem_inputs_new(f.ctx, f.data->observations, false, &f.inputs));
+    assert_ok(f.ctx, problem_inputs_look(f.ctx, &f.inputs));
     f.options = (network_options){.kind = PSI_NET_MLP,
                                   .n_hidden = 1,
                                   .hidden = {HIDDEN},

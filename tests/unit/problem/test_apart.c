@@ -1,7 +1,10 @@
 // Looks that stand apart: clumps with empty space around them are found, whatever their size, and
 // none are found where there are none.
+#include "support/ranks.h"
 #include "support/support.h"
 
+#include "base/comm.h"
+#include "base/context.h"
 #include "base/random.h"
 #include "problem/looks.h"
 
@@ -19,7 +22,8 @@ typedef struct cloud {
 
 static cloud cloud_new(size_t n, size_t width)
 {
-    cloud c = {.problem = {.n_rows = n, .n_states = n}, .width = width};
+    cloud c = {.problem = {.n_rows = n, .n_states = n, .whole = {.n_rows = n, .n_states = n}},
+               .width = width};
     c.problem.states = malloc(n * sizeof *c.problem.states);
     c.vectors = malloc(n * width * sizeof *c.vectors);
     for (size_t i = 0; i < n; i++) c.problem.states[i] = i;
@@ -153,6 +157,54 @@ static void memory_that_is_refused_is_told(void **state)
     cloud_free(&c);
 }
 
+// What a process finds in its part of the rows, beside what one finds in all of them.
+typedef struct shared {
+    cloud all;
+    bool by_means;
+    problem_looks looks;
+} shared;
+
+static psi_status compare_part(psi_ctx *ctx, int rank, void *argument)
+{
+    psi_status status = PSI_OK;
+    const shared *of = argument;
+    const size_t n = of->all.problem.n_rows, ranks = (size_t)base_ranks(ctx);
+    const size_t first = n * (size_t)rank / ranks, end = n * ((size_t)rank + 1) / ranks;
+    cluster_problem part = of->all.problem;
+    problem_looks looks = {0};
+    part.n_rows = part.n_states = end - first;
+    part.whole.first_state = first;
+    TRY(problem_looks_apart(ctx, &part, of->all.width, of->all.vectors + first * of->all.width,
+                            NULL, of->by_means, VISITS, &looks));
+    bool same = looks.n_leaves == of->looks.n_leaves;
+    for (size_t i = 0; same && i < end - first; i++) {
+        same = looks.leaf[i] == of->looks.leaf[first + i];
+    }
+    if (!same) TRY(PSI_EINTERNAL);
+done:
+    problem_looks_free(ctx, &looks);
+    return status;
+}
+
+static void several_processes_find_the_same(void **state)
+{
+    (void)state;
+    enum { N = 20000, CLUMPS = 8, FEW = 3 };
+    psi_ctx *ctx = test_ctx(1);
+    int32_t *clump = malloc(N * sizeof *clump);
+    for (int means = 0; means < 2; means++) {
+        shared of = {.all = clumps_new(N, 3, CLUMPS, 20.0, FEW, clump), .by_means = means == 1};
+        assert_ok(ctx, problem_looks_apart(ctx, &of.all.problem, 3, of.all.vectors, NULL,
+                                           of.by_means, VISITS, &of.looks));
+        assert_int_equal(of.looks.n_leaves, CLUMPS); // the last of strangers, who are few
+        for (int n = 2; n <= 4; n++) test_as_ranks(n, compare_part, &of);
+        problem_looks_free(ctx, &of.looks);
+        cloud_free(&of.all);
+    }
+    free(clump);
+    psi_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +212,7 @@ int main(void)
         cmocka_unit_test(nothing_stands_apart_in_one_cloud),
         cmocka_unit_test(values_that_repeat_stand_apart),
         cmocka_unit_test(memory_that_is_refused_is_told),
+        cmocka_unit_test(several_processes_find_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

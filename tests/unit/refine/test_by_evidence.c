@@ -89,7 +89,7 @@ static void halves_that_support_each_other_are_one(void **state)
     uint64_t *rows = malloc(n * sizeof *rows);
     for (size_t i = 0; i < n; i++) rows[i] = i;
     assert_ok(f.ctx, psi_observations_gather(f.ctx, f.data->observations, rows, n, f.vectors));
-    problem_looks_standardise(&f.problem, 2, f.vectors, NULL);
+    assert_ok(f.ctx, problem_looks_standardise(f.ctx, &f.problem, 2, f.vectors, NULL));
     for (size_t i = 0; i < n; i++) {
         const int32_t k = f.data->latent_states[i];
         f.labels[i] = k <= 0 ? k : 2 * k - (f.vectors[2 * i + 1] > 0.0f);
