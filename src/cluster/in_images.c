@@ -163,12 +163,14 @@ static psi_status learn_features(clustering_run *run)
     psi_status status = PSI_OK;
     cluster_set_deadline(run, CLUSTER_BEFORE_FINDING);
     status = cluster_learn_trunk(run);
+    const bool learnt = status == PSI_OK;
     if (cluster_is_late(run, status) && run->trunk) {
         run->result->stopped = true;
         status = PSI_OK;
     }
     cluster_set_deadline(run, CLUSTER_BEFORE_WRITING);
     TRY(status);
+    run->result->has_trunk = learnt; // what heads of refinements stand on
     TRY(cluster_use_heads(run));
 done:
     return status;

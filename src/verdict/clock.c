@@ -6,7 +6,8 @@
 #include "base/checked.h"
 #include "base/comm.h"
 #include "base/context.h"
-#include "evidence/law.h"
+
+#include <psifold/evidence.h>
 
 #include <math.h>
 

@@ -55,7 +55,8 @@ void psi_verdict_sentence(const psi_run *c, char *text, size_t size)
                      c->n_doubts > 0 ? "; see what to collect"
                      : c->converged  ? ""
                                      : ", and refinements went in circles");
-        } else if (c->n_doubts == 0 && c->converged && c->has_trunk) {
+        } else if (c->n_doubts == 0 && c->converged && c->has_trunk &&
+                   c->approximator == PSI_APPROXIMATOR_MLP) {
             // in_vectors.c: the answer of the vectors stands, but what they were certain of, the
             // features were not
             snprintf(text, size,

@@ -16,7 +16,9 @@ static const char *sentence(const psi_run *run)
 static void an_open_answer_says_why(void **state)
 {
     (void)state;
-    psi_run run = {.verdict = PSI_VERDICT_UNDETERMINED, .converged = true};
+    psi_run run = {.verdict = PSI_VERDICT_UNDETERMINED,
+                   .converged = true,
+                   .approximator = PSI_APPROXIMATOR_MLP};
     assert_non_null(strstr(sentence(&run), "the data leave something open"));
     run.has_trunk = true; // vectors left nothing open, or there would be a doubt
     assert_non_null(strstr(sentence(&run), "features that were learnt"));
