@@ -155,9 +155,23 @@ done:
     return status;
 }
 
+// The variance of a leaf's rewards over all its actions, held near that of all leaves.
+static double variance_of_leaf(const double *n, const double *sum, const double *square,
+                               size_t actions, double anywhere)
+{
+    double scatter = 0.0, free = 0.0;
+    for (size_t a = 0; a < actions; a++) {
+        if (n[a] < 2.0) continue;
+        scatter += fmax(square[a] - sum[a] * sum[a] / n[a], 0.0);
+        free += n[a] - 1.0;
+    }
+    return (scatter + PRIOR_DRAWS * anywhere) / (free + PRIOR_DRAWS);
+}
+
 // What is known of the mean reward of every leaf and action: its variance is that of its own draws,
-// held near that of the branch it is on, that of an action, and this near that of all actions. Two
-// draws that happen to be the same number do not make an action one that pays for sure.
+// held near that of the branch it is on, that of an action, and this near that of all actions; or
+// near that of the leaf's other actions, if that is more. Two draws that happen to be the same
+// number do not make an action one that pays for sure, least of all where others pay by chance.
 psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
                                 const problem_looks *looks, const int32_t *led_to,
                                 outcome_rewards *out)
@@ -230,15 +244,24 @@ psi_status problem_mean_rewards(psi_ctx *ctx, const cluster_problem *problem,
         }
     }
     for (size_t v = 0; v < nodes; v++) {
+        const size_t row = v * actions;
+        // a cell has its branch; an observation's other actions say that it pays by chance
+        const double of_leaf =
+            looks->forest.looks
+                ? 0.0
+                : variance_of_leaf(n + row, sum + row, square + row, actions, anywhere);
         for (size_t a = 0; a < actions; a++) {
-            const size_t at = v * actions + a;
+            const size_t at = row + a;
             const double pooled =
                 (within[a] + PRIOR_DRAWS * anywhere) / (within[actions + a] + PRIOR_DRAWS);
             const double around =
                 looks->parent[v] < 0 ? pooled : variance[(size_t)looks->parent[v] * actions + a];
-            const double scatter = n[at] > 0.0 ? square[at] - sum[at] * sum[at] / n[at] : 0.0;
-            variance[at] = fmax(1e-12 * out->variance, (fmax(scatter, 0.0) + prior[a] * around) /
-                                                           (fmax(n[at] - 1.0, 0.0) + prior[a]));
+            const double scatter =
+                n[at] > 0.0 ? fmax(square[at] - sum[at] * sum[at] / n[at], 0.0) : 0.0;
+            const double free = fmax(n[at] - 1.0, 0.0);
+            variance[at] = fmax((scatter + prior[a] * around) / (free + prior[a]),
+                                (scatter + PRIOR_DRAWS * of_leaf) / (free + PRIOR_DRAWS));
+            variance[at] = fmax(variance[at], 1e-12 * out->variance);
             if (looks->left[v] >= 0 || n[at] == 0.0) continue;
             out->precision[at] = n[at] / variance[at];
             out->weighted[at] = sum[at] / variance[at];
