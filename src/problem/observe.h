@@ -11,10 +11,10 @@ typedef struct problem_inputs {
     psi_shape shape;  // {D} or {C, H, W}
     size_t row_bytes; // of one input
     bool is_image;
-    bool channels_last;     // the observations are (H, W, C)
-    size_t frames;          // … or several of these, (n, H, W, C) or (n, C, H, W)
-    float *mean, *scale;    // (D or C) so that (x − mean) · scale has mean 0 and variance 1; 0: not
-                            // looked at yet
+    bool channels_last;  // the observations are (H, W, C)
+    size_t frames;       // … or several of these, (n, H, W, C) or (n, C, H, W)
+    float *mean, *scale; // (D or C) so that (x − mean) · scale has mean 0 and variance 1; 0: not
+                         // looked at yet
     bool separate_channels; // what one channel shows says nothing about the others: dials, not RGB
     size_t n_coarse;        // cells of an image's coarse outline; 0 for vectors
     size_t coarse_side;     // pixels that make a cell, along either side
@@ -25,8 +25,8 @@ typedef struct problem_inputs {
     uint64_t passed; // inputs gathered since it was made: each goes through a network once
 } problem_inputs;
 
-// as_vectors takes images for vectors, too. PSI_EUNSUPPORTED for shapes that are neither vectors nor
-// images.
+// as_vectors takes images for vectors, too. PSI_EUNSUPPORTED for shapes that are neither vectors
+// nor images.
 psi_status problem_inputs_new(psi_ctx *ctx, const psi_observations *observations, bool as_vectors,
                               problem_inputs *out);
 // Looks at up to 4,096 observations of all processes for mean, scale and what is known of images:
