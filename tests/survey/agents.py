@@ -1,14 +1,16 @@
-"""Agents of others on psifold's states: DQN and PPO of Stable-Baselines3 in two MiniGrids, on latent states and on
-the pixels that these were learnt from, and on the exact latent states.
+"""Agents of others on psifold's states: DQN and PPO of Stable-Baselines3 in two MiniGrids, on
+latent states and the pixels that these were learnt from, and on the exact latent states.
 
     agents.py states FOLDER TASK... --psifold PATH
-    agents.py play FOLDER TASK... [--views VIEW...] [--agents NAME...] [--seeds N] [--steps N] [--rate R]
+    agents.py play FOLDER TASK... [--views VIEW...] [--agents NAME...] [--seeds N] [--steps N]
+                                  [--rate R]
     agents.py show FOLDER
 
-`states` lets random actions play a task, clusters the pixels and says what came out. `play` trains every agent
-on what `states` left; what is in FOLDER already is not played again. `show` has the table: reward per step of all
-training, exploration included, and the steps it took until twenty episodes in a row reached the goal. Needs
-requirements-agents.txt, and psifold (PYTHONPATH=python PSIFOLD_FLAT=build/python/libpsifold_flat.so will do).
+`states` lets random actions play a task, clusters the pixels and says what came out. `play` trains
+every agent on what `states` left; what is in FOLDER already is not played again. `show` has the
+table: reward per step of all training, exploration included, and the steps it took until twenty
+episodes in a row reached the goal. Needs requirements-agents.txt, and psifold
+(PYTHONPATH=python PSIFOLD_FLAT=build/python/libpsifold_flat.so will do).
 """
 
 import argparse
@@ -35,7 +37,12 @@ SOLVED = 20  # episodes in a row
 
 # What is not default is the same for both views: defaults are for millions of steps.
 OPTIONS = {
-    "dqn": {"learning_starts": 500, "exploration_fraction": 0.3, "target_update_interval": 500, "gamma": 0.95},
+    "dqn": {
+        "learning_starts": 500,
+        "exploration_fraction": 0.3,
+        "target_update_interval": 500,
+        "gamma": 0.95,
+    },
     "ppo": {"n_steps": 512, "ent_coef": 0.01, "gamma": 0.95},
 }
 
@@ -46,8 +53,8 @@ def make(name):
 
 
 class Played(gym.Env):
-    """A task of the survey as an environment, in the layout that its data are from. It keeps what its episodes
-    came to: steps and reward."""
+    """A task of the survey as an environment, in the layout that its data are from. It keeps what
+    its episodes came to: steps and reward."""
 
     def __init__(self, name, seed):
         self.task = make(name)
@@ -74,7 +81,7 @@ class Played(gym.Env):
 
 
 class TrueStates(gym.ObservationWrapper):
-    """The exact latent states of a task in the place of what is seen: what the best of answers would give."""
+    """The exact latent states of a task in the place of what is seen: the best of answers."""
 
     def __init__(self, env):
         super().__init__(env)
@@ -95,13 +102,35 @@ def collect_layout(task):
 def states(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name in arguments.tasks:
-        task, path, run = make(name), arguments.folder / f"{name}.npz", arguments.folder / f"{name}-run"
+        task, path, run = (
+            make(name),
+            arguments.folder / f"{name}.npz",
+            arguments.folder / f"{name}-run",
+        )
         data, keys = collect(task, 0)
         known = add_truth(task, data, keys)
         np.savez(path, **data)
-        command = [arguments.psifold, "cluster", path, "-o", run, "--json", "--quiet", "--replace", "--threads", "1"]
-        code, out, err, seconds, mebibytes = execute([str(word) for word in command], arguments.limit)
-        row = known | {"task": name, "transitions": len(data["actions"]), "cpu": seconds, "mebibytes": mebibytes}
+        command = [
+            arguments.psifold,
+            "cluster",
+            path,
+            "-o",
+            run,
+            "--json",
+            "--quiet",
+            "--replace",
+            "--threads",
+            "1",
+        ]
+        code, out, err, seconds, mebibytes = execute(
+            [str(word) for word in command], arguments.limit
+        )
+        row = known | {
+            "task": name,
+            "transitions": len(data["actions"]),
+            "cpu": seconds,
+            "mebibytes": mebibytes,
+        }
         row["solved_by_chance"] = int(data["terminated"].sum())
         if code == 0:
             said = json.loads(out)
@@ -115,9 +144,10 @@ def states(arguments):
 
 def train(folder, name, view, kind, seed, steps, rate):
     """An agent of Stable-Baselines3, from nothing."""
-    import psifold
     import torch
     from stable_baselines3 import DQN, PPO
+
+    import psifold
 
     torch.set_num_threads(1)
     played = Played(name, seed)
@@ -132,8 +162,16 @@ def train(folder, name, view, kind, seed, steps, rate):
     agent = {"dqn": DQN, "ppo": PPO}[kind](policy, env, seed=seed, device="cpu", **options)
     began = time.process_time()
     agent.learn(steps)
-    return {"task": name, "view": view, "agent": kind, "seed": seed, "steps": steps, "rate": rate,
-            "cpu": round(time.process_time() - began, 1), "episodes": played.episodes}
+    return {
+        "task": name,
+        "view": view,
+        "agent": kind,
+        "seed": seed,
+        "steps": steps,
+        "rate": rate,
+        "cpu": round(time.process_time() - began, 1),
+        "episodes": played.episodes,
+    }
 
 
 def play(arguments):
@@ -142,15 +180,30 @@ def play(arguments):
             for view in arguments.views:
                 for kind in arguments.agents:
                     rate = f"-{arguments.rate:g}" if arguments.rate else ""
-                    path = arguments.folder / "runs" / f"{name}-{view}-{kind}{rate}-{arguments.steps}-{seed}.json"
+                    path = (
+                        arguments.folder
+                        / "runs"
+                        / f"{name}-{view}-{kind}{rate}-{arguments.steps}-{seed}.json"
+                    )
                     if path.exists():
                         continue
-                    row = train(arguments.folder, name, view, kind, seed, arguments.steps, arguments.rate)
+                    row = train(
+                        arguments.folder, name, view, kind, seed, arguments.steps, arguments.rate
+                    )
                     path.parent.mkdir(exist_ok=True)
                     partial = path.with_suffix(".part")
                     partial.write_text(json.dumps(row) + "\n")
                     partial.replace(path)
-                    print(name, view, kind, seed, row["cpu"], score(row), solved_after(row), flush=True)
+                    print(
+                        name,
+                        view,
+                        kind,
+                        seed,
+                        row["cpu"],
+                        score(row),
+                        solved_after(row),
+                        flush=True,
+                    )
 
 
 def score(row):
@@ -170,15 +223,22 @@ def solved_after(row):
 
 
 def show(arguments):
-    """Interquartile means over seeds with rliable's stratified bootstrap, and the odds that latent states win."""
+    """Interquartile means over seeds with rliable's stratified bootstrap, and the odds that latent
+    states win."""
     from rliable import library, metrics
 
-    rows = [json.loads(path.read_text()) for path in sorted((arguments.folder / "runs").glob("*.json"))]
+    rows = [
+        json.loads(path.read_text()) for path in sorted((arguments.folder / "runs").glob("*.json"))
+    ]
     groups = {}
     for row in rows:
         kind = row["agent"] + (f", rate {row['rate']:g}" if row.get("rate") else "")
-        groups.setdefault((row["task"], kind, row["steps"]), {}).setdefault(row["view"], []).append(row)
-    print("| task | agent | steps | seen | seeds | reward per step, IQM | solved | after steps, median | CPU s each |")
+        groups.setdefault((row["task"], kind, row["steps"]), {}).setdefault(row["view"], []).append(
+            row
+        )
+    print(
+        "| task | agent | steps | seen | seeds | reward per step, IQM | solved | after steps, median | CPU s each |"
+    )
     print("|---" * 9 + "|")
     for (task, kind, steps), views in groups.items():
         scores = {view: np.array([[score(row)] for row in of]) for view, of in views.items()}
@@ -191,7 +251,10 @@ def show(arguments):
             words = [task, kind, steps, view, len(of)]
             words.append(f"{middle[view][0]:.4f} [{ends[view][0, 0]:.4f}, {ends[view][1, 0]:.4f}]")
             words += [f"{sum(x is not None for x in after)} of {len(of)}"]
-            words += ["–" if np.isinf(reached) else f"{reached:.0f}", f"{np.mean([row['cpu'] for row in of]):.0f}"]
+            words += [
+                "–" if np.isinf(reached) else f"{reached:.0f}",
+                f"{np.mean([row['cpu'] for row in of]):.0f}",
+            ]
             print("| " + " | ".join(map(str, words)) + " |")
         if {"latent", "pixels"} <= views.keys():
             pair = {"latent,pixels": (scores["latent"], scores["pixels"])}
@@ -199,11 +262,15 @@ def show(arguments):
                 pair, lambda x, y: np.array([metrics.probability_of_improvement(x, y)]), reps=2000
             )
             low, high = ends["latent,pixels"][:, 0]
-            print(f"| | | | latent beats pixels | | {odds['latent,pixels'][0]:.2f} [{low:.2f}, {high:.2f}] | | | |")
+            print(
+                f"| | | | latent beats pixels | | {odds['latent,pixels'][0]:.2f} [{low:.2f}, {high:.2f}] | | | |"
+            )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for function in (states, play, show):
         command = commands.add_parser(function.__name__)
@@ -214,9 +281,16 @@ def main():
         command.add_argument("tasks", nargs="+", choices=TASKS)
         if function is states:
             command.add_argument("--psifold", required=True)
-            command.add_argument("--limit", type=float, default=600, help="CPU seconds of clustering [600]")
+            command.add_argument(
+                "--limit", type=float, default=600, help="CPU seconds of clustering [600]"
+            )
         else:
-            command.add_argument("--views", nargs="+", choices=("latent", "pixels", "truth"), default=["latent", "pixels"])
+            command.add_argument(
+                "--views",
+                nargs="+",
+                choices=("latent", "pixels", "truth"),
+                default=["latent", "pixels"],
+            )
             command.add_argument("--agents", nargs="+", choices=OPTIONS, default=list(OPTIONS))
             command.add_argument("--seeds", type=int, default=5)
             command.add_argument("--steps", type=int, default=20_000)
