@@ -237,7 +237,8 @@ def show(arguments):
             row
         )
     print(
-        "| task | agent | steps | seen | seeds | reward per step, IQM | solved | after steps, median | CPU s each |"
+        "| task | agent | steps | seen | seeds | reward per step, IQM | solved "
+        "| after steps, median | CPU s each |"
     )
     print("|---" * 9 + "|")
     for (task, kind, steps), views in groups.items():
@@ -263,7 +264,8 @@ def show(arguments):
             )
             low, high = ends["latent,pixels"][:, 0]
             print(
-                f"| | | | latent beats pixels | | {odds['latent,pixels'][0]:.2f} [{low:.2f}, {high:.2f}] | | | |"
+                f"| | | | latent beats pixels | | {odds['latent,pixels'][0]:.2f} "
+                f"[{low:.2f}, {high:.2f}] | | | |"
             )
 
 

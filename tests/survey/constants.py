@@ -138,7 +138,9 @@ CONSTANTS = {
     ),  # odds of 9, 4.5 and 18
     "suspicion": number("verdict/judging.h", "VERDICT_SUSPECT {}", 0.05, 0.025, 0.1),
     "doubtful share": number("verdict/judging.h", "VERDICT_DOUBTFUL {}", "5e-5", "2.5e-5", "1e-4"),
-    "difference that had shown": number("verdict/judging.h", "VERDICT_DIFFERENCE {}", 0.05, 0.025, 0.1),
+    "difference that had shown": number(
+        "verdict/judging.h", "VERDICT_DIFFERENCE {}", 0.05, 0.025, 0.1
+    ),
     "resolution of a look": number("verdict/rare.c", "RESOLUTION = {};", 0.1, 0.05, 0.2),
     "odds against an observation": number(
         "verdict/rare.c", "LEAST_ODDS = {};", 2.1972245773362196, 1.0986, 4.3944
