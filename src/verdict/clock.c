@@ -17,12 +17,12 @@ typedef struct age {
     double alike; // log P(which of them ended it | their latent states and actions)
 } age;
 
-// log P(which of them ended it | this age has its own odds, which it shows), which begin at
-// `usual`, worth one draw.
-static double log_clocked(const age *at, double usual)
+// log P(which of them ended it | this age has its own odds, which it shows): each as probable by
+// what came before it, with half an end and half of none (Krichevsky and Trofimov).
+static double log_clocked(const age *at)
 {
     const double ends = (double)at->ends, others = (double)(at->n - at->ends);
-    return psi_log_rising(usual, ends) + psi_log_rising(1.0 - usual, others) -
+    return psi_log_rising(0.5, ends) + psi_log_rising(0.5, others) -
            psi_log_rising(1.0, ends + others);
 }
 
@@ -52,33 +52,30 @@ static psi_status count_ends(const judging *run, size_t *ends, size_t *longest)
     psi_status status = PSI_OK;
     const psi_trajectories *data = run->problem->data;
     const size_t pairs = run->result->n_latent * data->n_actions;
-    size_t *each = NULL;
-    *longest = 0;
+    int64_t most = 0;
     for (size_t e = 0; e < data->n_episodes; e++) {
         const uint64_t first = data->episode_offsets[e], last = data->episode_offsets[e + 1];
         const int32_t k = last > first ? run->result->labels[run->problem->row[last - 1]] : -1;
-        *longest = base_max(*longest, last - first);
+        most = (int64_t)base_max((size_t)most, (size_t)(last - first));
         if (!data->terminated[e] || k < 0) continue;
         ends[(size_t)k * data->n_actions + (size_t)data->actions[last - 1]]++;
     }
     TRY(base_sum_sizes(run->ctx, ends, pairs));
-    TRY(base_alloc(run->ctx, (size_t)base_ranks(run->ctx), sizeof *each, &each));
-    TRY(base_gather(run->ctx, longest, sizeof *longest, each));
-    for (size_t r = 0; r < (size_t)base_ranks(run->ctx); r++)
-        *longest = base_max(*longest, each[r]);
+    TRY(base_maximum(run->ctx, &most, 1));
+    *longest = (size_t)most;
 done:
-    base_free(run->ctx, each);
     return status;
 }
 
 // Every age has odds of its own with a probability of one in as many as there are. Under the latent
 // states' odds the result is a bet that nobody can expect to win: more than log 1/p nats come with
-// a probability of p at most (Ville's inequality).
+// a probability of p at most (Ville's inequality). Their odds are those of the data themselves, the
+// likeliest, which makes it harder to win.
 psi_status verdict_ask_the_clock(judging *run, double allowed, bool *told)
 {
     psi_status status = PSI_OK;
     const size_t pairs = run->result->n_latent * run->problem->data->n_actions;
-    size_t *ends = NULL, longest, n = 0, all = 0, worst = 0;
+    size_t *ends = NULL, longest, worst = 0;
     age *ages = NULL;
     double nats = 0.0, most = 0.0;
     *told = false;
@@ -89,10 +86,9 @@ psi_status verdict_ask_the_clock(judging *run, double allowed, bool *told)
     TRY(base_take_turn(run->ctx, ages, longest * sizeof *ages));
     count_ages(run, ends, ages);
     TRY(base_end_turn(run->ctx, ages, longest * sizeof *ages));
-    for (size_t i = 0; i < longest; i++) n += ages[i].n, all += ages[i].ends;
-    for (size_t i = 0; all > 0 && i < longest; i++) {
-        const double usual = (double)all / (double)n, one = 1.0 / (double)longest;
-        const double gain = log_clocked(&ages[i], usual) - ages[i].alike;
+    for (size_t i = 0; i < longest; i++) {
+        const double one = 1.0 / (double)longest;
+        const double gain = log_clocked(&ages[i]) - ages[i].alike;
         // log((1 − one) + one · exp(gain))
         const double bet = gain > 30.0 ? gain + log(one) : log1p(one * expm1(gain));
         nats += bet;
