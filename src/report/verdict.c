@@ -117,6 +117,7 @@ static void put_particular(report_text *html, const psi_doubt *doubt)
         break;
     case PSI_DOUBT_TAILS:
     case PSI_DOUBT_CLOCK:
+    case PSI_DOUBT_CHANCE:
     case PSI_DOUBT_GROWTH: break; // name none
     }
 }

@@ -53,11 +53,12 @@ psi_status verdict_ask_seldom(judging *run, size_t n_leaves);
 // of a draw.
 bool verdict_is_noticed(double difference, double n, double m);
 
-// The variance of one draw of something with probability p, or with that much more or less.
-double verdict_variance_near(double p);
+// Whether half of a latent state may be another one because little was seen, as doubts.
+psi_status verdict_ask_halves(judging *run);
 
-// Whether one latent state is all there is because little was seen, as doubts.
-psi_status verdict_ask_one_state(judging *run);
+// Whether too little of what is left to chance was seen to show that something else tells it, as a
+// doubt.
+psi_status verdict_ask_for_chance(judging *run);
 
 // The share of observations that may lie on the other side of a border, for all that the nearest
 // ones, and what came before and after, tell. Of some of them where all would take long.

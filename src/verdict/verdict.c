@@ -228,7 +228,8 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     }
     if (looks->forest.looks) TRY(problem_looks_labels(ctx, looks, result->labels, &run.labels));
     TRY(verdict_ask_for_visits(&run, &rare));
-    if (looks->forest.looks) TRY(verdict_ask_one_state(&run));
+    if (looks->width > 0) TRY(verdict_ask_halves(&run));
+    TRY(verdict_ask_for_chance(&run));
     if (looks->forest.looks) TRY(verdict_ask_seldom(&run, looks->n_leaves));
     TRY(verdict_ask_tails(&run));
     TRY(share_unclear(ctx, problem, result->labels, found->confidence, &unclear));
@@ -319,7 +320,8 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     TRY(count_visits(&run));
     TRY(verdict_ask_the_clock(&run, REFINE_ALLOWED, &clock));
     TRY(verdict_ask_for_actions(&run, NULL));
-    TRY(verdict_ask_one_state(&run));
+    TRY(verdict_ask_halves(&run));
+    TRY(verdict_ask_for_chance(&run));
     TRY(verdict_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
                           pair));
     if (result->margin < refine_safe_nats(0.5 * k * (k - 1.0))) {

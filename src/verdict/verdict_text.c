@@ -185,6 +185,12 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  "if that is a time limit, mark these episodes truncated instead of terminated",
                  (unsigned long long)doubt->visits);
         return;
+    case PSI_DOUBT_CHANCE:
+        snprintf(text, size,
+                 "too little of what is left to chance was seen to show that nothing else tells "
+                 "it: collect more (about %llu transitions in all are enough)",
+                 (unsigned long long)round_up(doubt->enough));
+        return;
     case PSI_DOUBT_PAST: break;
     }
     if (doubt->state < 0) {
