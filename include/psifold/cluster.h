@@ -184,8 +184,10 @@ PSI_API const char *psi_verdict_name(psi_verdict verdict);
     X(TAILS, "tails")   /* a few rewards outweigh all others; `state` and `other` are −1 */        \
     X(CLOCK, "clock")   /* episodes end by a clock that no observation shows, most of all after      \
                            `visits` steps; `state` and `other` are −1 */                           \
-    X(CHANCE, "chance") /* too little of what is left to chance was seen to show that nothing else \
-                           tells it: `visits` transitions; `state` and `other` are −1 */
+    X(CHANCE, "chance") /* too little of what is left to chance was seen to show that nothing else   \
+                           tells it: `visits` transitions; `state` and `other` are −1 */           \
+    X(UNTOLD, "untold") /* `visits` percent of the held-out observations look like another latent    \
+                           state's, or there are none; `state` and `other` are −1 */
 
 typedef enum psi_doubt_kind {
 #define X(name, text) PSI_DOUBT_##name,

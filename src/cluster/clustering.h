@@ -46,6 +46,7 @@ typedef struct clustering_run {
     cluster_answer raw_answer;
     outcome_rewards outcomes;
     by_evidence found;
+    bool atoms;     // what was compared is distinct, or stands apart: none of it is several
     bool refused;   // whoever watches has ended it
     bool tentative; // refinements are not reported: they may not be those of the answer
     psi_run *result;

@@ -267,6 +267,20 @@ done:
     return status;
 }
 
+// The last question to what has survived all others.
+static psi_status ask_for_resolution(clustering_run *run)
+{
+    psi_run *result = run->result;
+    outcome_rewards rewards = {.n = run->problem.rewards.n, .of = run->problem.rewards.of};
+    if (result->verdict != PSI_VERDICT_CERTAIN) return PSI_OK;
+    if (run->outcomes.n > 0 || run->outcomes.variance > 0.0) rewards = run->outcomes;
+    result->labels = run->found.labels;
+    const psi_status status = verdict_judge_resolution(run->ctx, &run->problem, &rewards,
+                                                       run->atoms, run->found.mistaken, result);
+    result->labels = NULL; // still in found
+    return status;
+}
+
 psi_status cluster_find_by_evidence(clustering_run *run)
 {
     psi_status status = PSI_OK;
@@ -282,8 +296,10 @@ psi_status cluster_find_by_evidence(clustering_run *run)
         TRY(problem_inputs_look(run->ctx, &run->inputs));
         status = run->inputs.is_image ? cluster_find_in_images(run) : cluster_find_in_vectors(run);
     } else {
+        run->atoms = true;
         status = cluster_group_looks(run);
     }
+    if (status == PSI_OK) status = ask_for_resolution(run);
     if (status != PSI_OK && run->found.labels) {
         TRY(cluster_go_without(run, status));
         result->n_latent = run->found.n_latent;

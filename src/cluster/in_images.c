@@ -55,6 +55,7 @@ static psi_status group_prototypes(clustering_run *run, const problem_looks *tre
     found->smoothed = (double)summary.changed / (double)run->problem.whole.n_states;
     found->turns = summary.turns;
     found->untold = summary.untold;
+    found->mistaken = summary.mistaken;
     found->converged = summary.settled;
 done:
     run_phases_turn_to(&run->state.phases, PHASE_REST);
@@ -231,7 +232,7 @@ psi_status cluster_find_in_images(clustering_run *run)
     psi_run *result = run->result;
     const psi_net_kind kind =
         run->options->approximator == PSI_APPROXIMATOR_RESNET18 ? PSI_NET_RESNET18 : PSI_NET_CNN;
-    bool pixels, apart;
+    bool pixels;
     double open;
     cluster_set_network_options(run, kind);
     TRY(try_pixels(run, &pixels, &open));
@@ -244,7 +245,7 @@ psi_status cluster_find_in_images(clustering_run *run)
         base_free(run->ctx, result->doubts);
         result->doubts = NULL;
         result->n_doubts = 0;
-        TRY(group_pixels(run, false, &apart));
+        TRY(group_pixels(run, false, &run->atoms));
     }
 done:
     return status;

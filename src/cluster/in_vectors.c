@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/context.h"
 #include "verdict/growth.h"
+#include "verdict/held_out.h"
 #include "verdict/verdict.h"
 
 enum { SMALL = 128, SMALL_STEPS = 1000 }; // units and training of a perceptron for vectors
@@ -89,6 +90,8 @@ static psi_status compare_features(clustering_run *run)
     TRY(problem_looks_standardise(run->ctx, &run->problem, features.d, run->vectors, NULL));
     TRY(problem_looks_tree(run->ctx, &run->problem, features.d, run->vectors, &run->looks));
     TRY(cluster_group_looks(run));
+    TRY(verdict_ask_held_out(run->ctx, &run->problem, &run->looks, run->found.labels,
+                             &run->found.mistaken));
     run->result->has_trunk = true;
 done:
     run_phases_turn_to(&run->state.phases, PHASE_REST);
@@ -170,12 +173,11 @@ done:
 psi_status cluster_find_in_vectors(clustering_run *run)
 {
     psi_status status = PSI_OK;
-    bool apart;
     cluster_set_network_options(run, PSI_NET_MLP);
     if (run->options->hidden == 0) run->network.hidden[0] = run->network.hidden[1] = SMALL;
     if (run->options->trunk_steps == 0) run->network.trunk.steps = SMALL_STEPS;
-    TRY(compare_vectors(run, &apart));
-    if (apart) goto done;
+    TRY(compare_vectors(run, &run->atoms));
+    if (run->atoms) goto done;
     const psi_verdict verdict = run->result->verdict;
     const size_t n_latent = run->found.n_latent;
     const bool ended = run->found.converged, means = run->outcomes.n == 0;

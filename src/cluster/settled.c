@@ -46,6 +46,7 @@ static psi_status settle(clustering_run *run, const by_evidence *cells)
     run->found.smoothed = (double)summary.changed / (double)run->problem.whole.n_states;
     run->found.turns = summary.turns;
     run->found.untold = summary.untold;
+    run->found.mistaken = summary.mistaken;
     run->found.converged &= summary.settled;
 done:
     problem_outcome_rewards_free(ctx, &rewards);

@@ -37,6 +37,8 @@ typedef struct by_evidence {
     double smoothed;         // share of the observations that trajectories labelled
     size_t turns;            // of smoothing and grouping
     double untold;           // share of labels that only what followed told (settle.h)
+    double mistaken; // share of held-out observations that look like another latent state's, by
+                     // what was learnt from the others; 0: nothing was learnt
     bool unclear; // some latent states were not clearly apart when they were first told apart, …
     int32_t unclear_pair[2]; // … as these two were not
 } by_evidence;

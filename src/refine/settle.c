@@ -145,6 +145,7 @@ static psi_status look(settling *run)
     for (size_t c = 0; c < k; c++) {
         log_prior[c] = log(((double)labelled[c] + 1.0) / (double)(problem->whole.n_states + k));
     }
+    run->summary->mistaken = problem->n_held_out > 0 ? mistaken : 1.0;
     run->absent = (float)log(mistaken); // p = mistaken/K of a class whose share is 1/K
     TRY(predict(run, classifier, log_prior, mistaken, p));
 done:

@@ -20,6 +20,8 @@ typedef struct settle_summary {
     bool settled;   // the last turn changed nothing to speak of
     double untold;  // share of held-out states whose label is not the one that their looks and what
                     // came before tell: what followed them decided
+    double mistaken; // share of held-out states that the classifier calls by another name; 1: none
+                     // are held out
 } settle_summary;
 
 // labels (n_rows), confidence (n_rows) and *n_latent are changed in place.

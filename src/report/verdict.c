@@ -118,6 +118,7 @@ static void put_particular(report_text *html, const psi_doubt *doubt)
     case PSI_DOUBT_TAILS:
     case PSI_DOUBT_CLOCK:
     case PSI_DOUBT_CHANCE:
+    case PSI_DOUBT_UNTOLD:
     case PSI_DOUBT_GROWTH: break; // name none
     }
 }

@@ -298,7 +298,7 @@ static bool makes_sense(const psi_run *run, const psi_doubt *doubt)
     const bool many = doubt->kind == PSI_DOUBT_PAST || doubt->kind == PSI_DOUBT_GROWTH ||
                       doubt->kind == PSI_DOUBT_UNTRIED || doubt->kind == PSI_DOUBT_TAILS ||
                       doubt->kind == PSI_DOUBT_CLOCK || doubt->kind == PSI_DOUBT_LOOKS ||
-                      doubt->kind == PSI_DOUBT_CHANCE;
+                      doubt->kind == PSI_DOUBT_CHANCE || doubt->kind == PSI_DOUBT_UNTOLD;
     if (doubt->state < (many ? -1 : 0) || doubt->state >= latent) return false;
     switch (doubt->kind) {
     case PSI_DOUBT_PAIR: return doubt->other >= 0 && doubt->other < latent;
@@ -310,6 +310,7 @@ static bool makes_sense(const psi_run *run, const psi_doubt *doubt)
     case PSI_DOUBT_TAILS:
     case PSI_DOUBT_CLOCK:
     case PSI_DOUBT_CHANCE:
+    case PSI_DOUBT_UNTOLD:
     case PSI_DOUBT_GROWTH: break;
     }
     return true;
@@ -328,7 +329,7 @@ static psi_status doubts_in(psi_ctx *ctx, const json_t *doubts, psi_run *run)
     TRY(base_alloc(ctx, n, sizeof *run->doubts, &run->doubts));
     for (size_t i = 0; i < n; i++) {
         const json_t *object = json_array_get(doubts, i);
-        const int kind = word_in(object, "kind", doubt_word, PSI_DOUBT_CHANCE + 1);
+        const int kind = word_in(object, "kind", doubt_word, PSI_DOUBT_UNTOLD + 1);
         const psi_doubt doubt = {.kind = (psi_doubt_kind)(kind < 0 ? 0 : kind),
                                  .state = index_in(object, "state"),
                                  .other = index_in(object, "other"),

@@ -15,6 +15,10 @@
 
 enum { MOST_DOUBTS = 64 };
 
+// Of held-out observations, those that do not look like their latent state's: odds of nine to one
+// that an observation tells it.
+static const double MOST_MISTAKEN = 0.1;
+
 psi_status verdict_doubt(judging *run, psi_doubt what)
 {
     psi_status status = PSI_OK;
@@ -228,8 +232,6 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
     }
     if (looks->forest.looks) TRY(problem_looks_labels(ctx, looks, result->labels, &run.labels));
     TRY(verdict_ask_for_visits(&run, &rare));
-    if (looks->width > 0) TRY(verdict_ask_halves(&run));
-    TRY(verdict_ask_for_chance(&run));
     if (looks->forest.looks) TRY(verdict_ask_seldom(&run, looks->n_leaves));
     TRY(verdict_ask_tails(&run));
     TRY(share_unclear(ctx, problem, result->labels, found->confidence, &unclear));
@@ -242,9 +244,34 @@ psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const pro
             ? PSI_VERDICT_UNDETERMINED
             : PSI_VERDICT_CERTAIN;
     TRY(tells_more_than_labels(&run, &more));
-    if ((more || clock) && rare == 0) result->verdict = PSI_VERDICT_NOT_MARKOV;
+    // observations of a table that were put together look one way each, and tell no more than that;
+    // cells may be mixed by more than the past tells
+    more &= rare == 0 || !looks->forest.looks;
+    if (more || (clock && rare == 0)) result->verdict = PSI_VERDICT_NOT_MARKOV;
 done:
     base_free(ctx, run.labels);
+    base_free(ctx, run.taken);
+    base_free(ctx, run.visits);
+    return status;
+}
+
+psi_status verdict_judge_resolution(psi_ctx *ctx, const cluster_problem *problem,
+                                    const outcome_rewards *rewards, bool atoms, double mistaken,
+                                    psi_run *result)
+{
+    psi_status status = PSI_OK;
+    judging run = {.ctx = ctx, .problem = problem, .rewards = rewards, .result = result};
+    TRY(count_visits(&run));
+    if (!atoms) TRY(verdict_ask_halves(&run));
+    TRY(verdict_ask_for_chance(&run));
+    if (mistaken > MOST_MISTAKEN) {
+        TRY(verdict_doubt(&run, (psi_doubt){.kind = PSI_DOUBT_UNTOLD,
+                                            .state = -1,
+                                            .other = -1,
+                                            .visits = (uint64_t)(100.0 * mistaken + 0.5)}));
+    }
+    if (result->n_doubts > 0) result->verdict = PSI_VERDICT_UNDETERMINED;
+done:
     base_free(ctx, run.taken);
     base_free(ctx, run.visits);
     return status;
@@ -320,8 +347,6 @@ psi_status verdict_judge_labels(psi_ctx *ctx, const cluster_problem *problem,
     TRY(count_visits(&run));
     TRY(verdict_ask_the_clock(&run, REFINE_ALLOWED, &clock));
     TRY(verdict_ask_for_actions(&run, NULL));
-    TRY(verdict_ask_halves(&run));
-    TRY(verdict_ask_for_chance(&run));
     TRY(verdict_ask_pairs(ctx, problem, &rewards, result->labels, result->n_latent, &result->margin,
                           pair));
     if (result->margin < refine_safe_nats(0.5 * k * (k - 1.0))) {

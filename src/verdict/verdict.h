@@ -8,6 +8,13 @@
 psi_status verdict_judge(psi_ctx *ctx, const cluster_problem *problem, const problem_looks *looks,
                          const outcome_rewards *rewards, const by_evidence *found, psi_run *result);
 
+// Of an answer that is certain so far: whether there was enough of everything to show that it is
+// not so. atoms: what was compared stands apart, so that none of it is several. mistaken: the share
+// of held-out observations that look like another latent state's; 0 where nothing was learnt.
+psi_status verdict_judge_resolution(psi_ctx *ctx, const cluster_problem *problem,
+                                    const outcome_rewards *rewards, bool atoms, double mistaken,
+                                    psi_run *result);
+
 // The same where not everything was asked, since the time was up or a step has failed:
 // undetermined, with the margin of the last refinement and the share of the observations that it
 // was not sure of.

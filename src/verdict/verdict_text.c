@@ -191,6 +191,13 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
                  "it: collect more (about %llu transitions in all are enough)",
                  (unsigned long long)round_up(doubt->enough));
         return;
+    case PSI_DOUBT_UNTOLD:
+        snprintf(text, size,
+                 "what was learnt of observations may be these by heart: %llu %% of the held-out "
+                 "ones, or all for want of episodes, look like another latent state's: collect "
+                 "more episodes, ten at least",
+                 (unsigned long long)doubt->visits);
+        return;
     case PSI_DOUBT_PAST: break;
     }
     if (doubt->state < 0) {

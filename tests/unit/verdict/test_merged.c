@@ -301,7 +301,7 @@ static void rewards_without_a_mean_are_not_certain(void **state)
 // nothing, as the second does, as far as they were seen.
 static psi_run *fold_vectors(psi_ctx *ctx, size_t strangers)
 {
-    enum { LENGTH = 40, EPISODES = 60 };
+    enum { LENGTH = 40, EPISODES = 240 };
     const psi_episode_spec spec = {.observation_dtype = PSI_FLOAT32,
                                    .observation_shape = {.rank = 1, .dim = {2}},
                                    .n_actions = 2};

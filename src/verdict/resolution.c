@@ -1,6 +1,6 @@
-// Would it have shown, if half of what was seen followed another law? Of a latent state in whose
-// numbers nothing is said to matter, and of all that is left to chance, of which nothing before it
-// is said to tell more.
+// Certain has a resolution. Would it have shown, if half of what was seen followed another law? Of
+// a latent state in whose numbers nothing is said to matter, and of all that is left to chance, of
+// which nothing before it is said to tell more.
 #include "verdict/chance.h"
 
 #include "base/context.h"
@@ -41,7 +41,8 @@ static bool shows_kinds(double information)
 }
 
 // Episodes may be of two kinds, or the task may change, and what depends on it be seen too rarely
-// anywhere to show: over all latent states and actions together it would have to.
+// anywhere to show: over all latent states and actions together it would have to. Where less than
+// 5 % is left to chance, nothing else could change more of what follows.
 psi_status verdict_ask_for_chance(judging *run)
 {
     psi_status status = PSI_OK;
