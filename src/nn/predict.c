@@ -44,6 +44,8 @@ psi_status psi_net_predict(psi_ctx *ctx, const psi_net *net, psi_work *work, con
                     .work = work,
                     .team = base_ctx_team(ctx),
                     .parameters = work->folded,
+                    .slices = work->threads, // rows are independent: a slice for each
+                    .workers = work->threads,
                     .keep_features = features != NULL,
                     .keep_outputs = outputs != NULL};
     fold_if_needed(&pass);

@@ -28,6 +28,8 @@ static nn_pass training_pass(psi_ctx *ctx, psi_net *net, psi_work *work, const v
                      .team = base_ctx_team(ctx),
                      .parameters = net->parameters,
                      .n = n,
+                     .slices = nn_slices(n),
+                     .workers = nn_workers(work->threads, nn_slices(n)),
                      .mode = mode,
                      .inputs = inputs};
 }
@@ -39,7 +41,6 @@ static void forward_done(psi_work *work, const psi_net *net, size_t n, psi_norm_
     work->forward_net = net;
     work->forward_rows = n;
     work->mode = mode;
-    work->n_gradients = base_min(n, (size_t)work->threads);
 }
 
 static void forward_task(void *argument, int thread, int threads)
@@ -78,6 +79,8 @@ static void backward_task(void *argument, int thread, int threads)
     (void)threads;
     const backward_call *call = argument;
     nn_backward(&call->pass, thread, call->d_outputs, call->d_features, call->d_inputs);
+    base_team_barrier(call->pass.team);
+    nn_gradient_sum(&call->pass, thread);
 }
 
 psi_status psi_net_backward(psi_ctx *ctx, const psi_net *net, psi_work *work,
@@ -110,20 +113,12 @@ psi_status psi_work_gradient(psi_ctx *ctx, const psi_net *net, const psi_work *w
 {
     if (FREED(ctx, net, work)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
-    real *part = NULL;
     TRY(nn_work_check(ctx, work, net));
     if (tensor >= net->n_tensors || net->tensor[tensor].kind > NN_NORM_BIAS) {
         return FAIL(ctx, PSI_EUSAGE, "tensor %zu has no gradient", tensor);
     }
-    const size_t n = nn_tensor_size(net, tensor);
-    TRY(base_alloc(ctx, n, sizeof *part, &part));
     nn_tensor_export(net, tensor, work->thread[0].gradients, NULL, out);
-    for (size_t t = 1; t < work->n_gradients; t++) {
-        nn_tensor_export(net, tensor, work->thread[t].gradients, NULL, part);
-        for (size_t i = 0; i < n; i++) out[i] += part[i];
-    }
 done:
-    base_free(ctx, part);
     return status;
 }
 
@@ -138,7 +133,7 @@ static void adam_task(void *argument, int thread, int threads)
 {
     (void)threads;
     const step_call *call = argument;
-    nn_adam_update(call->adam, call->pass.net, call->pass.work, call->learning_rate, thread);
+    nn_adam_update(call->adam, &call->pass, call->learning_rate, thread, false);
 }
 
 static psi_status check_adam(psi_ctx *ctx, const psi_adam *adam, const psi_net *net)
@@ -169,6 +164,7 @@ done:
 
 static void step_task(void *argument, int thread, int threads)
 {
+    (void)threads;
     step_call *call = argument;
     const nn_pass *pass = &call->pass;
     psi_work *work = pass->work;
@@ -177,13 +173,13 @@ static void step_task(void *argument, int thread, int threads)
     nn_head_forward(pass, thread, call->labels, call->total_weight);
     base_team_barrier(pass->team);
     double loss = 0;
-    for (int t = 0; t < threads; t++) loss += work->thread[t].loss;
+    for (int slice = 0; slice < pass->slices; slice++) loss += work->loss[slice];
     if (thread == 0) call->loss = loss;
     if (!isfinite(loss)) return; // all threads see the same
     nn_head_backward(pass, thread);
     nn_backward_trunk(pass, thread, false);
     base_team_barrier(pass->team);
-    nn_adam_update(call->adam, pass->net, work, call->learning_rate, thread);
+    nn_adam_update(call->adam, pass, call->learning_rate, thread, true);
 }
 
 psi_status psi_net_train_step(psi_ctx *ctx, psi_net *net, psi_work *work, psi_adam *adam,
