@@ -66,6 +66,7 @@ static void norm_coefficients(const nn_pass *pass, size_t l, int thread, real *a
     const nn_layer *layer = &work->arch.layer[l];
     const nn_layer_work *own = &work->thread[thread].layer[l];
     real *gradients = work->thread[thread].gradients;
+    const bool first_of_all = thread == 0 && pass->rank == 0;
     const double count = (double)(pass->n * nn_out_pixels(&layer->conv));
     for (size_t channel = 0; channel < layer->conv.out_blocks * NN_BLOCK; channel++) {
         double first, second;
@@ -73,8 +74,8 @@ static void norm_coefficients(const nn_pass *pass, size_t l, int thread, real *a
                       &second);
         const double inverse = (double)own->inverse_std[channel];
         const double scale = (double)pass->parameters[layer->scale + channel] * inverse;
-        gradients[layer->scale + channel] = thread == 0 ? (real)(second * inverse) : 0;
-        gradients[layer->bias + channel] = thread == 0 ? (real)first : 0;
+        gradients[layer->scale + channel] = first_of_all ? (real)(second * inverse) : 0;
+        gradients[layer->bias + channel] = first_of_all ? (real)first : 0;
         a[channel] = (real)scale;
         b[channel] = c[channel] = 0;
         if (pass->mode != PSI_NORM_BATCH) continue;
@@ -104,7 +105,7 @@ static real *level_of(const psi_work *work, const nn_layer *layer, int thread, i
 
 static int number_of(const nn_pass *pass, int slice)
 {
-    return slice % (pass->slices / pass->workers);
+    return slice % nn_slices_each(pass);
 }
 
 real *nn_gradient_room(const nn_pass *pass, const nn_layer *layer, int thread, int slice)
@@ -214,7 +215,13 @@ static void backward_layer(const nn_pass *pass, size_t l, int thread, bool adds,
     const nn_share share = nn_share_of(pass, thread);
     const nn_maps d_x = input_gradient(work, layer, thread, wants_inputs);
     // a shortcut's sums were complete when those of the layer that adds it were
-    if (layer->norm && !layer->is_shortcut) base_team_barrier(pass->team);
+    if (layer->norm && !layer->is_shortcut) {
+        const size_t bytes = layer->conv.out_blocks * sizeof(nn_sums);
+        nn_meet_slices(pass, thread, work->backward_sums[l], bytes);
+        if (layer->shortcut >= 0) {
+            nn_meet_slices(pass, thread, work->backward_sums[layer->shortcut], bytes);
+        }
+    }
     if (nn_idle(&share)) return;
     if (layer->norm) {
         const size_t padded = layer->conv.out_blocks * NN_BLOCK;

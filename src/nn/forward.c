@@ -160,8 +160,8 @@ static void forward_layer(const nn_pass *pass, size_t l, int thread)
                             base_min(plan->sub_batch, rows.n - done));
         }
     }
-    if (sums) base_team_barrier(pass->team);
-    if (nn_idle(&share)) return;
+    if (sums) nn_meet_slices(pass, thread, work->forward_sums[l], blocks * sizeof(nn_sums));
+    if (nn_idle(&share) && thread > 0) return; // the first keeps running statistics
     if (layer->norm) {
         finish_statistics(pass, l, thread);
         if (!layer->is_shortcut) apply_norm(pass, l, thread, share.rows.n);

@@ -14,12 +14,14 @@
 #include "base/threads.h"
 
 typedef struct nn_pass {
+    psi_ctx *ctx;
     psi_net *net;
     psi_work *work;
     base_team *team;
     const real *parameters; // the network's, or folded ones
     size_t n;               // rows of the batch
     int slices, workers;    // powers of two, but for predictions: threads beyond these are idle
+    int rank, learners;     // this process, and those that have slices: a power of two
     psi_norm_mode mode;
     const void *inputs;
     const uint32_t *order;            // row i of the batch is sample order[i]; NULL: sample i
@@ -38,13 +40,19 @@ typedef struct nn_share {
     nn_rows rows;
 } nn_share;
 
+// Slices of a thread that has any.
+static inline int nn_slices_each(const nn_pass *pass)
+{
+    return pass->slices / pass->learners / pass->workers;
+}
+
 static inline nn_share nn_share_of(const nn_pass *pass, int thread)
 {
-    const int each = pass->slices / pass->workers;
+    const int each = nn_slices_each(pass);
     nn_share share = {0};
-    if (thread >= pass->workers) return share;
+    if (thread >= pass->workers || pass->rank >= pass->learners) return share;
     size_t end;
-    share.begin = thread * each;
+    share.begin = (pass->rank * pass->workers + thread) * each;
     share.end = share.begin + each;
     base_slice(pass->n, share.begin, pass->slices, &share.rows.first, &end);
     base_slice(pass->n, share.end - 1, pass->slices, &(size_t){0}, &end);
@@ -76,6 +84,22 @@ static inline void nn_total_sums(const nn_pass *pass, const nn_sums *sums, size_
         *second += of_slice->second[channel % NN_BLOCK];
     }
 }
+
+// Where processes meet (together.c). All threads make these calls; with one process they are a
+// barrier at most. Once one of them has failed, the others do nothing, and the pass goes through
+// with numbers that nobody will use.
+//
+// From every slice a block of so many bytes: everybody has all of them afterwards.
+void nn_meet_slices(const nn_pass *pass, int thread, void *blocks, size_t bytes);
+// From every row of the batch: by one thread, without a barrier.
+void nn_meet_rows(const nn_pass *pass, void *rows, size_t bytes);
+// The gradients that the threads have added up become those of all processes.
+void nn_meet_gradients(const nn_pass *pass, int thread);
+// A pass of several processes begins; and what became of it: if they did not get through it
+// together, the network is as it was.
+void nn_together_begin(const nn_pass *pass);
+psi_status nn_together_end(const nn_pass *pass);
+bool nn_together_failed(const nn_pass *pass);
 
 // Weights into the form that convolutions want; ends with a barrier.
 void nn_prepare(const nn_pass *pass, int thread, bool backward);

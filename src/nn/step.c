@@ -23,13 +23,18 @@ done:
 static nn_pass training_pass(psi_ctx *ctx, psi_net *net, psi_work *work, const void *inputs,
                              size_t n, psi_norm_mode mode)
 {
-    return (nn_pass){.net = net,
+    const int slices = nn_slices(n), ranks = work->together ? work->together->ranks : 1;
+    const int learners = nn_workers(ranks, slices);
+    return (nn_pass){.ctx = ctx,
+                     .net = net,
                      .work = work,
                      .team = base_ctx_team(ctx),
                      .parameters = net->parameters,
                      .n = n,
-                     .slices = nn_slices(n),
-                     .workers = nn_workers(work->threads, nn_slices(n)),
+                     .slices = slices,
+                     .workers = nn_workers(work->threads, slices / learners),
+                     .rank = work->together ? work->together->rank : 0,
+                     .learners = learners,
                      .mode = mode,
                      .inputs = inputs};
 }
@@ -58,7 +63,11 @@ psi_status psi_net_forward(psi_ctx *ctx, psi_net *net, psi_work *work, const voi
     TRY(check_batch(ctx, work, net, n));
     nn_pass pass = training_pass(ctx, net, work, inputs, n, mode);
     pass.keep_features = pass.keep_outputs = pass.input_gradient = true;
+    nn_together_begin(&pass);
     base_team_run(pass.team, forward_task, &pass);
+    nn_meet_rows(&pass, work->features, net->arch.n_features * sizeof(real));
+    nn_meet_rows(&pass, work->outputs, psi_net_n_outputs(net) * sizeof(real));
+    TRY(nn_together_end(&pass));
     if (mode == PSI_NORM_BATCH) {
         net->batches++;
         nn_net_changed(net);
@@ -81,6 +90,7 @@ static void backward_task(void *argument, int thread, int threads)
     nn_backward(&call->pass, thread, call->d_outputs, call->d_features, call->d_inputs);
     base_team_barrier(call->pass.team);
     nn_gradient_sum(&call->pass, thread);
+    nn_meet_gradients(&call->pass, thread);
 }
 
 psi_status psi_net_backward(psi_ctx *ctx, const psi_net *net, psi_work *work,
@@ -103,7 +113,9 @@ psi_status psi_net_backward(psi_ctx *ctx, const psi_net *net, psi_work *work,
     backward_call call = {
         training_pass(ctx, (psi_net *)net, work, NULL, work->forward_rows, work->mode), d_outputs,
         d_features, d_inputs};
+    nn_together_begin(&call.pass);
     base_team_run(call.pass.team, backward_task, &call);
+    TRY(nn_together_end(&call.pass));
 done:
     return status;
 }
@@ -171,15 +183,20 @@ static void step_task(void *argument, int thread, int threads)
     nn_prepare(pass, thread, true);
     nn_forward_trunk(pass, thread);
     nn_head_forward(pass, thread, call->labels, call->total_weight);
-    base_team_barrier(pass->team);
+    nn_meet_slices(pass, thread, work->loss, sizeof *work->loss);
     double loss = 0;
     for (int slice = 0; slice < pass->slices; slice++) loss += work->loss[slice];
     if (thread == 0) call->loss = loss;
-    if (!isfinite(loss)) return; // all threads see the same
+    if (!isfinite(loss) || nn_together_failed(pass)) return; // all threads see the same
     nn_head_backward(pass, thread);
     nn_backward_trunk(pass, thread, false);
     base_team_barrier(pass->team);
-    nn_adam_update(call->adam, pass, call->learning_rate, thread, true);
+    if (work->together) {
+        nn_gradient_sum(pass, thread);
+        nn_meet_gradients(pass, thread);
+        if (nn_together_failed(pass)) return;
+    }
+    nn_adam_update(call->adam, pass, call->learning_rate, thread, !work->together);
 }
 
 psi_status psi_net_train_step(psi_ctx *ctx, psi_net *net, psi_work *work, psi_adam *adam,
@@ -200,7 +217,13 @@ psi_status psi_net_train_step(psi_ctx *ctx, psi_net *net, psi_work *work, psi_ad
     call.pass.order = work->order;
     forward_done(work, NULL, n, PSI_NORM_BATCH);
     adam->steps++;
+    nn_together_begin(&call.pass);
     base_team_run(call.pass.team, step_task, &call);
+    status = nn_together_end(&call.pass);
+    if (status != PSI_OK) {
+        adam->steps--;
+        goto done;
+    }
     net->batches++;
     nn_net_changed(net);
     *loss = call.loss;

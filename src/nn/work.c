@@ -5,6 +5,7 @@
 #include "nn/memory.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/options.h"
 #include "base/threads.h"
@@ -145,9 +146,16 @@ static size_t most_of_slice(size_t max_batch)
     return most;
 }
 
+// How many processes have slices of a batch.
+static int learners(const psi_work *work, int slices)
+{
+    return work->together ? nn_workers(work->together->ranks, slices) : 1;
+}
+
 static bool has_slices(const psi_work *work, int t)
 {
-    return work->training && t < nn_workers(work->threads, nn_slices(work->max_batch));
+    const int slices = nn_slices(work->max_batch);
+    return work->training && t < nn_workers(work->threads, slices / learners(work, slices));
 }
 
 // Rows that a thread has at most: of a batch to predict, which all threads share evenly, or of the
@@ -158,8 +166,9 @@ static size_t most_of_thread(const psi_work *work, int t)
     if (!work->training) return most;
     largest_batches(work->max_batch, batch);
     for (int i = 0; i < 3; i++) {
-        const int slices = nn_slices(batch[i]), workers = nn_workers(work->threads, slices);
-        const size_t each = (size_t)(slices / workers) * share_of(batch[i], slices);
+        const int slices = nn_slices(batch[i]), own = slices / learners(work, slices);
+        const int workers = nn_workers(work->threads, own);
+        const size_t each = (size_t)(own / workers) * share_of(batch[i], slices);
         if (t < workers) most = base_max(most, each);
     }
     return most;
@@ -202,14 +211,51 @@ static void lay_out_thread(const psi_work *work, layout *memory, int t)
     thread->scratch.points = place(memory, points, sizeof(real));
     thread->scratch.d_output.data = place(memory, d_output, sizeof(real));
     thread->gradients = place(memory, arch->n_parameters, sizeof(real));
-    const int slices = nn_slices(work->max_batch), workers = nn_workers(work->threads, slices);
-    for (int i = 0; workers << i < slices; i++) {
+    const int slices = nn_slices(work->max_batch), own = slices / learners(work, slices);
+    for (int i = 0; nn_workers(work->threads, own) << i < own; i++) {
         thread->partial[i] = place(memory, weights, sizeof(real));
     }
     if (!arch->image) {
         thread->d_input = place_maps(memory, nn_blocks(arch->in_channels), 1, rows);
     }
     lay_out_gradients(work, memory, rows, thread);
+}
+
+// Rows of features and outputs are the most that is gathered at a time, or the sums of a layer.
+static psi_status make_together(psi_ctx *ctx, psi_work *work)
+{
+    const nn_architecture *arch = &work->arch;
+    nn_together *together;
+    psi_status status = PSI_OK;
+    TRY(base_alloc_zero(ctx, 1, sizeof *together, &work->together));
+    together = work->together;
+    together->rank = base_rank(ctx);
+    together->ranks = base_ranks(ctx);
+    const size_t row = base_max(arch->n_features, arch->n_actions * arch->n_classes);
+    together->room = work->max_batch * row * sizeof(real);
+    for (size_t l = 0; l < arch->n_layers; l++) {
+        const size_t sums = NN_SLICES * arch->layer[l].conv.out_blocks;
+        together->room = base_max(together->room, sums * sizeof(nn_sums));
+    }
+    TRY(base_alloc(ctx, (size_t)together->ranks, sizeof *together->bytes, &together->bytes));
+    TRY(base_alloc(ctx, together->room, 1, &together->own));
+    // pieces are even but for a block
+    TRY(nn_alloc_large(ctx, arch->n_parameters + NN_SLICES * NN_BLOCK, sizeof(real),
+                       &together->gradients));
+    TRY(base_alloc(ctx, arch->n_running, sizeof(real), &together->running));
+    work->bytes += together->room + (arch->n_parameters + arch->n_running) * sizeof(real);
+done:
+    return status;
+}
+
+static void free_together(psi_ctx *ctx, nn_together *together)
+{
+    if (!together) return;
+    base_free(ctx, together->bytes);
+    base_free(ctx, together->own);
+    base_free(ctx, together->gradients);
+    base_free(ctx, together->running);
+    base_free(ctx, together);
 }
 
 static psi_status make_threads(psi_ctx *ctx, psi_work *work)
@@ -270,6 +316,9 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     const size_t rows =
         work->training ? most_of_slice(work->max_batch) : share_of(work->max_batch, work->threads);
     work->exact = options->exact_conv;
+    work->shared = options->shared && work->training && base_ranks(ctx) > 1;
+    // a dense network's step is too short to be worth the talking: its weights are used once
+    if (work->shared && arch->image) TRY(make_together(ctx, work));
     size_t widest = base_max(arch->n_features, arch->in_channels);
     for (size_t l = 0; l < arch->n_layers; l++) {
         const nn_conv *conv = &work->arch.layer[l].conv;
@@ -307,6 +356,7 @@ void psi_work_free(psi_ctx *ctx, psi_work *work)
     for (int t = 0; work->thread && t < work->threads; t++) base_free(ctx, work->thread[t].memory);
     base_free(ctx, work->thread);
     base_free(ctx, work->sums);
+    free_together(ctx, work->together);
     base_free(ctx, work->features);
     base_free(ctx, work->outputs);
     base_free(ctx, work->order);

@@ -14,7 +14,7 @@ static inline int nn_slices(size_t batch)
     return batch < NN_TWO_SLICES_FROM ? 1 : batch < NN_FOUR_SLICES_FROM ? 2 : 4;
 }
 
-// Threads that have slices.
+// How many of so many threads, or processes, have slices.
 static inline int nn_workers(int threads, int slices)
 {
     int workers = 1;
@@ -46,6 +46,17 @@ typedef struct nn_thread_work {
     real *partial[NN_TREE_DEPTH]; // of one layer: branches that wait for their neighbour
 } nn_thread_work;
 
+// What processes that train together need to exchange parts of a pass.
+typedef struct nn_together {
+    int rank, ranks;
+    size_t *bytes;     // (ranks)
+    void *own;         // this process's part, which is copied: it lies in what is gathered
+    size_t room;       // bytes of it
+    real *gradients;   // like the parameters: of a piece of them what all ranks have
+    real *running;     // as it was when a pass began that others then did not take part in
+    psi_status status; // of the exchanges of a pass; after one has failed, none is tried
+} nn_together;
+
 struct psi_work {
     const nn_kernels *kernels;
     nn_architecture arch;
@@ -58,6 +69,8 @@ struct psi_work {
     nn_sums *sums;                                                       // all of them
     nn_sums *forward_sums[NN_MAX_LAYERS], *backward_sums[NN_MAX_LAYERS]; // (slices, blocks)
     double loss[NN_SLICES];
+    bool shared;              // processes train together, and …
+    nn_together *together;    // … each computes a part; NULL: all of it
     real *features, *outputs; // (max_batch, …), in rows as the caller knows them
     real *ones, *zeros;       // for the largest number of channels
     uint32_t *order;          // (max_batch) the samples of a step, sorted by action

@@ -1,6 +1,7 @@
-// What a network learns does not depend on the number of threads, to the last bit: training steps,
-// passes with every kind of norm and gradient, Adam, predictions. Batches are of one slice, two and
-// four, and of fewer rows than there are threads.
+// What a network learns does not depend on the number of threads or processes, to the last bit:
+// steps, passes with every kind of norm and gradient, Adam, predictions. Batches are of one slice,
+// two and four, and of fewer rows than there are threads.
+#include "support/ranks.h"
 #include "support/support.h"
 
 #include "base/random.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 14, VECTOR = 21, ROWS = 300, ACTIONS = 3, CLASSES = 7 };
+enum { SIDE = 14, VECTOR = 21, ROWS = 260, ACTIONS = 3, CLASSES = 7 };
 
 typedef struct batch {
     float vectors[ROWS * VECTOR];
@@ -91,17 +92,16 @@ static void passes(psi_ctx *ctx, psi_net *net, psi_work *work, psi_adam *adam, c
     free(d_inputs);
 }
 
-static trail everything(int threads, psi_net_kind kind, size_t n_hidden, const batch *b)
+static trail everything(psi_ctx *ctx, psi_net_kind kind, size_t n_hidden, const batch *b)
 {
     static const size_t sizes[] = {ROWS, 100, 31, 3};
-    psi_ctx *ctx = test_ctx(threads);
     const bool vectors = kind == PSI_NET_MLP;
     const psi_shape shape = vectors ? (psi_shape){1, {VECTOR}} : (psi_shape){3, {1, SIDE, SIDE}};
     const void *inputs = vectors ? (const void *)b->vectors : b->images;
     const psi_labels labels = {b->actions, b->targets, b->weights, NULL};
     psi_net_spec spec =
         psi_net_defaults(kind, &shape, vectors ? PSI_FLOAT32 : PSI_UINT8, ACTIONS, CLASSES);
-    const psi_work_options options = {.size = sizeof options, .max_batch = ROWS};
+    const psi_work_options options = {.size = sizeof options, .max_batch = ROWS, .shared = true};
     psi_net *net;
     psi_work *work;
     psi_adam *adam;
@@ -127,6 +127,13 @@ static trail everything(int threads, psi_net_kind kind, size_t n_hidden, const b
     psi_adam_free(ctx, adam);
     psi_work_free(ctx, work);
     psi_net_free(ctx, net);
+    return t;
+}
+
+static trail on_threads(int threads, psi_net_kind kind, size_t n_hidden, const batch *b)
+{
+    psi_ctx *ctx = test_ctx(threads);
+    const trail t = everything(ctx, kind, n_hidden, b);
     psi_ctx_free(ctx);
     return t;
 }
@@ -141,9 +148,9 @@ static void threads_change_nothing(void **state)
     static const int threads[] = {2, 3, 5};
     batch *b = make_batch();
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
-        const trail alone = everything(1, nets[i].kind, nets[i].n_hidden, b);
+        const trail alone = on_threads(1, nets[i].kind, nets[i].n_hidden, b);
         for (size_t k = 0; k < sizeof threads / sizeof *threads; k++) {
-            const trail many = everything(threads[k], nets[i].kind, nets[i].n_hidden, b);
+            const trail many = on_threads(threads[k], nets[i].kind, nets[i].n_hidden, b);
             assert_int_equal(many.n, alone.n);
             assert_memory_equal(many.bytes, alone.bytes, alone.n);
             free(many.bytes);
@@ -153,8 +160,47 @@ static void threads_change_nothing(void **state)
     free(b);
 }
 
+enum { MOST_RANKS = 5 };
+
+typedef struct job {
+    psi_net_kind kind;
+    const batch *b;
+    trail of[MOST_RANKS];
+} job;
+
+static psi_status as_rank(psi_ctx *ctx, int rank, void *argument)
+{
+    job *all = argument;
+    all->of[rank] = everything(ctx, all->kind, 1, all->b);
+    return PSI_OK;
+}
+
+// Every process has everything, not only its part.
+static void processes_change_nothing(void **state)
+{
+    (void)state;
+    static const psi_net_kind kinds[] = {PSI_NET_MLP, PSI_NET_CNN, PSI_NET_RESNET18};
+    static const int ranks[] = {2, 3, 5};
+    batch *b = make_batch();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const trail alone = on_threads(1, kinds[i], 1, b);
+        for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
+            job all = {.kind = kinds[i], .b = b};
+            test_as_ranks(ranks[k], as_rank, &all);
+            for (int r = 0; r < ranks[k]; r++) {
+                assert_int_equal(all.of[r].n, alone.n);
+                assert_memory_equal(all.of[r].bytes, alone.bytes, alone.n);
+                free(all.of[r].bytes);
+            }
+        }
+        free(alone.bytes);
+    }
+    free(b);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_change_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_change_nothing),
+                                       cmocka_unit_test(processes_change_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
