@@ -145,7 +145,7 @@ static void threads_change_nothing(void **state)
         psi_net_kind kind;
         size_t n_hidden;
     } nets[] = {{PSI_NET_MLP, 0}, {PSI_NET_MLP, 2}, {PSI_NET_CNN, 0}, {PSI_NET_RESNET18, 0}};
-    static const int threads[] = {5, 2, 3};
+    static const int threads[] = {3, 2, 5};
     const size_t several = test_repetitions(3);
     batch *b = make_batch();
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
@@ -181,7 +181,7 @@ static void processes_change_nothing(void **state)
 {
     (void)state;
     static const psi_net_kind kinds[] = {PSI_NET_MLP, PSI_NET_CNN, PSI_NET_RESNET18};
-    static const int ranks[] = {5, 2, 3};
+    static const int ranks[] = {3, 2, 5};
     const size_t several = test_repetitions(3);
     batch *b = make_batch();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
