@@ -113,10 +113,12 @@ PSI_API psi_status psi_net_set_head(psi_ctx *ctx, psi_net *net, const psi_net *h
 
 // What a workspace has to be fit for.
 typedef struct psi_work_options {
-    size_t size;         // sizeof(psi_work_options)
-    size_t max_batch;    // largest batch of one step
-    bool predict_only;   // no backward pass: less memory
-    bool exact_conv;     // direct convolutions only: PyTorch's rounding, more multiplications
+    size_t size;       // sizeof(psi_work_options)
+    size_t max_batch;  // largest batch of one step
+    bool predict_only; // no backward pass: less memory
+    bool exact_conv;   // direct convolutions only: PyTorch's rounding, more multiplications
+    bool shared; // several processes (psi_ranks_join) train together: they make the same calls with
+                 // the same batches, of which each computes a part where that is worth it
     const char *kernels; // NULL: the best this machine has; "portable", "avx2", "avx512"
 } psi_work_options;
 

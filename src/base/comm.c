@@ -219,6 +219,11 @@ static psi_status gather(psi_ctx *ctx, const void *mine, const size_t *bytes, vo
     return spent(ctx, fine, began, bytes[comm->rank], received);
 }
 
+psi_status base_gather_into(psi_ctx *ctx, const void *mine, const size_t *bytes, void *all)
+{
+    return gather(ctx, mine, bytes, all);
+}
+
 psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all)
 {
     psi_status status = PSI_OK;

@@ -27,7 +27,10 @@ psi_status base_gather(psi_ctx *ctx, const void *mine, size_t bytes, void *all);
 psi_status base_gather_parts(psi_ctx *ctx, const void *mine, size_t bytes, void *all,
                              size_t *total);
 
-// The same, of rank 0 alone: elsewhere *all is NULL.
+// … where bytes (ranks) are known everywhere and there is room already. mine is not in all.
+psi_status base_gather_into(psi_ctx *ctx, const void *mine, const size_t *bytes, void *all);
+
+// The same as base_gather_parts, of rank 0 alone: elsewhere *all is NULL.
 psi_status base_collect(psi_ctx *ctx, const void *mine, size_t bytes, void *all, size_t *total);
 
 // … or of another rank, where bytes (ranks) are known and there is room already.

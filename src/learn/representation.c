@@ -175,16 +175,19 @@ psi_status learn_train(psi_ctx *ctx, psi_net *net, psi_work *work, const psi_sam
     psi_status status = PSI_OK;
     psi_training *training = NULL;
     TRY(psi_training_new(ctx, net, work, samples, options, &training));
-    if (checkpoint && access(checkpoint, F_OK) == 0) {
+    uint8_t begun = checkpoint && access(checkpoint, F_OK) == 0;
+    TRY(base_broadcast(ctx, &begun, sizeof begun, 0));
+    if (begun) {
         TRY(psi_training_load(ctx, training, checkpoint));
         inputs->passed += psi_training_seen(training);
     }
+    const bool keeps = checkpoint && base_rank(ctx) == 0;
     double kept = base_seconds();
     while (!psi_training_finished(training)) {
-        status = psi_training_run(ctx, training, checkpoint ? STEPS : 0);
+        status = psi_training_run(ctx, training, keeps ? STEPS : 0);
         if (status != PSI_OK && status != PSI_ECANCELLED) goto done;
         const bool cancelled = status == PSI_ECANCELLED;
-        if (checkpoint &&
+        if (keeps &&
             (cancelled || base_seconds() - kept > KEEP_EVERY || psi_training_finished(training))) {
             TRY(psi_training_save(ctx, training, checkpoint));
             kept = base_seconds();
@@ -205,7 +208,7 @@ static size_t enough_steps(psi_net_kind kind, size_t n)
     return base_min(steps - (resnet ? RESNET_SPARES : 0), MOST_STEPS);
 }
 
-// The rows that all processes have chosen, by their number in the data, for rank 0.
+// The rows that all processes have chosen, by their number in the data.
 static psi_status list_rows(psi_ctx *ctx, const learn_rows *all, labelled *rows)
 {
     psi_status status = PSI_OK;
@@ -213,8 +216,9 @@ static psi_status list_rows(psi_ctx *ctx, const learn_rows *all, labelled *rows)
     size_t bytes;
     if (base_ranks(ctx) == 1) return PSI_OK;
     for (size_t i = 0; i < rows->n; i++) rows->rows[i] += all->first[base_rank(ctx)];
-    TRY(base_collect(ctx, rows->rows, rows->n * sizeof *rows->rows, &whole.rows, &bytes));
-    TRY(base_collect(ctx, rows->targets, rows->n * sizeof *rows->targets, &whole.targets, &bytes));
+    TRY(base_gather_parts(ctx, rows->rows, rows->n * sizeof *rows->rows, &whole.rows, &bytes));
+    TRY(base_gather_parts(ctx, rows->targets, rows->n * sizeof *rows->targets, &whole.targets,
+                          &bytes));
     whole.n = bytes / sizeof *rows->targets;
     labelled_free(ctx, rows);
     *rows = whole;
@@ -231,7 +235,8 @@ static psi_status train(psi_ctx *ctx, learn_rows *all, const labelled *training,
     psi_work *work = NULL;
     TRY(psi_work_new(ctx, net,
                      &(psi_work_options){.size = sizeof(psi_work_options),
-                                         .max_batch = base_max(BATCH, options->batch)},
+                                         .max_batch = base_max(BATCH, options->batch),
+                                         .shared = true},
                      &work));
     shifted_inputs shifted = {all, options->shift, options->seed};
     const psi_samples samples = {.source = {&shifted, gather_shifted},
@@ -272,14 +277,10 @@ psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
     if (how.steps == 0) how.steps = enough_steps(psi_net_spec_of(from)->kind, n);
     TRY(learn_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
     TRY(list_rows(ctx, &all, &training));
-    if (base_rank(ctx) > 0) {
-        TRY(learn_rows_serve(ctx, &all));
-    } else {
-        status = train(ctx, &all, &training, net, &how);
-        if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
-        if (base_ranks(ctx) > 1) TRY(learn_rows_done(ctx));
-    }
-    if (base_ranks(ctx) > 1) TRY(learn_share_net(ctx, net));
+    status = train(ctx, &all, &training, net, &how);
+    if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
+    status = learn_share_net(ctx, net);
+    if (status != PSI_OK) goto done;
     *out = net; // as far as it got
     net = NULL;
 done:

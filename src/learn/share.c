@@ -43,38 +43,38 @@ void learn_rows_free(psi_ctx *ctx, learn_rows *all)
     base_free(ctx, all->first);
 }
 
-// What every process has of these rows reaches rank 0; out is NULL elsewhere.
-static psi_status bring(psi_ctx *ctx, learn_rows *all, const uint64_t *numbers, size_t n, char *out)
+psi_status learn_rows_gather(void *rows, psi_ctx *ctx, const uint64_t *numbers, size_t n, void *out)
 {
     psi_status status = PSI_OK;
+    const learn_rows *all = rows;
     problem_inputs *inputs = all->inputs;
     const size_t ranks = (size_t)base_ranks(ctx), rank = (size_t)base_rank(ctx);
     const size_t row_bytes = inputs->row_bytes;
     uint64_t *own = NULL;
-    int *owner = NULL;                  // (n)
+    size_t *owner = NULL;               // (n)
     size_t *sizes = NULL, *next = NULL; // (ranks)
     char *brought = NULL, *unsorted = NULL;
     size_t mine = 0;
+    if (ranks == 1) return problem_inputs_gather(inputs, ctx, numbers, n, out);
     TRY(base_alloc(ctx, n, sizeof *own, &own));
-    TRY(base_alloc(ctx, n, sizeof *owner, &owner));
+    TRY(base_alloc_zero(ctx, n, sizeof *owner, &owner));
     TRY(base_alloc_zero(ctx, ranks, sizeof *sizes, &sizes));
     TRY(base_alloc_zero(ctx, ranks, sizeof *next, &next));
     for (size_t i = 0; i < n; i++) {
-        owner[i] = 0;
         while (numbers[i] >= all->first[owner[i] + 1]) owner[i]++;
         sizes[owner[i]] += row_bytes;
-        if ((size_t)owner[i] == rank) own[mine++] = numbers[i] - all->first[rank];
+        if (owner[i] == rank) own[mine++] = numbers[i] - all->first[rank];
     }
     TRY(base_alloc(ctx, mine, row_bytes, &brought));
-    TRY(base_alloc(ctx, out ? n : 0, row_bytes, &unsorted));
+    TRY(base_alloc(ctx, n, row_bytes, &unsorted));
     TRY(problem_inputs_gather(inputs, ctx, own, mine, brought));
-    TRY(base_gather_at(ctx, brought, sizes, 0, unsorted));
+    TRY(base_gather_into(ctx, brought, sizes, unsorted));
     for (size_t r = 1; r < ranks; r++) next[r] = next[r - 1] + sizes[r - 1];
-    for (size_t i = 0; out && i < n; i++) {
-        memcpy(out + i * row_bytes, unsorted + next[owner[i]], row_bytes);
+    for (size_t i = 0; i < n; i++) {
+        memcpy((char *)out + i * row_bytes, unsorted + next[owner[i]], row_bytes);
         next[owner[i]] += row_bytes;
     }
-    if (out) inputs->passed += n - mine;
+    inputs->passed += n - mine;
 done:
     base_free(ctx, unsorted);
     base_free(ctx, brought);
@@ -83,40 +83,4 @@ done:
     base_free(ctx, owner);
     base_free(ctx, own);
     return status;
-}
-
-psi_status learn_rows_gather(void *rows, psi_ctx *ctx, const uint64_t *numbers, size_t n, void *out)
-{
-    psi_status status = PSI_OK;
-    learn_rows *all = rows;
-    if (base_ranks(ctx) == 1) return problem_inputs_gather(all->inputs, ctx, numbers, n, out);
-    if (n == 0) return PSI_OK;
-    TRY(base_broadcast(ctx, &n, sizeof n, 0));
-    TRY(base_broadcast(ctx, (uint64_t *)numbers, n * sizeof *numbers, 0));
-    TRY(bring(ctx, all, numbers, n, out));
-done:
-    return status;
-}
-
-psi_status learn_rows_serve(psi_ctx *ctx, learn_rows *all)
-{
-    psi_status status = PSI_OK;
-    uint64_t *numbers = NULL;
-    for (;;) {
-        size_t n = 0;
-        TRY(base_broadcast(ctx, &n, sizeof n, 0));
-        if (n == 0) break;
-        TRY(base_resize(ctx, n, sizeof *numbers, &numbers));
-        TRY(base_broadcast(ctx, numbers, n * sizeof *numbers, 0));
-        TRY(bring(ctx, all, numbers, n, NULL));
-    }
-done:
-    base_free(ctx, numbers);
-    return status;
-}
-
-psi_status learn_rows_done(psi_ctx *ctx)
-{
-    size_t none = 0;
-    return base_broadcast(ctx, &none, sizeof none, 0);
 }

@@ -1,5 +1,4 @@
-// Learning by several processes: rank 0 learns, the others bring what they see, and all have what
-// was learnt.
+// Learning by several processes: each brings what it has of a batch, and all have what was learnt.
 #ifndef PSI_LEARN_SHARE_H
 #define PSI_LEARN_SHARE_H
 
@@ -21,10 +20,8 @@ psi_status learn_rows_new(psi_ctx *ctx, const cluster_problem *problem, problem_
                           learn_rows *out);
 void learn_rows_free(psi_ctx *ctx, learn_rows *all);
 
-// Rank 0 asks for rows, as psi_batch_source has it, while the others serve it, until it is done.
+// Rows as psi_batch_source has it; all processes ask for the same.
 psi_status learn_rows_gather(void *rows, psi_ctx *ctx, const uint64_t *numbers, size_t n,
                              void *out);
-psi_status learn_rows_serve(psi_ctx *ctx, learn_rows *all);
-psi_status learn_rows_done(psi_ctx *ctx);
 
 #endif

@@ -99,9 +99,10 @@ static psi_status trunk_new(psi_ctx *ctx, const cluster_problem *problem,
     const size_t widest =
         base_max(psi_net_n_outputs(net), actions * base_max(CONTRAST_WIDTH, inputs->n_coarse));
     *out = (trunk_state){.net = net, .d = d};
-    TRY(psi_work_new(ctx, net,
-                     &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = most},
-                     &out->work));
+    TRY(psi_work_new(
+        ctx, net,
+        &(psi_work_options){.size = sizeof(psi_work_options), .max_batch = most, .shared = true},
+        &out->work));
     TRY(psi_adam_new(ctx, net, NULL, &out->adam));
     TRY(reader_new(ctx, 2 * d, INVERSE_HIDDEN, 1, actions, most, options->seed + 1, &out->inverse));
     TRY(reader_new(ctx, d, 0, actions, CONTRAST_WIDTH, most, options->seed + 2, &out->query));
@@ -252,7 +253,8 @@ done:
     return status;
 }
 
-// Of several processes rank 0 learns.
+// Several processes have the same batch: the trunk's passes they share, what reads its features
+// each of them learns by itself, as all others do.
 static psi_status train_step(psi_ctx *ctx, trunk_state *trunk, problem_inputs *inputs,
                              const trunk_options *options, base_random *random, double rate,
                              trunk_losses *losses)
@@ -260,7 +262,6 @@ static psi_status train_step(psi_ctx *ctx, trunk_state *trunk, problem_inputs *i
     psi_status status = PSI_OK;
     window_batch *batch = &trunk->batch;
     TRY(problem_windows_bring(ctx, &trunk->sampler, inputs, batch, trunk->observations));
-    if (base_rank(ctx) > 0) goto done;
     if (inputs->n_coarse > 0) {
         problem_images_outline(inputs, batch->n_rows, trunk->observations, trunk->coarse);
     }

@@ -2,6 +2,7 @@
 #include "nn/memory.h"
 #include "nn/pass.h"
 
+#include "base/checked.h"
 #include "base/context.h"
 #include "base/options.h"
 
@@ -48,12 +49,37 @@ void psi_adam_free(psi_ctx *ctx, psi_adam *adam)
     base_retire(ctx, adam);
 }
 
-void nn_adam_update(const psi_adam *adam, psi_net *net, const psi_work *work, double learning_rate,
-                    int thread)
+// Some of the parameters: the threads' gradients are branches of the tree of slices; what they come
+// to is left in the first one's slab.
+static void add_up(const nn_pass *pass, size_t first, size_t n)
 {
-    enum { MOST_THREADS = 1024 };
-    real *gradients[MOST_THREADS];
-    for (size_t t = 0; t < work->n_gradients; t++) gradients[t] = work->thread[t].gradients;
+    const psi_work *work = pass->work;
+    const nn_thread_work *thread = work->thread;
+    for (int half = 1; half < pass->workers; half *= 2) {
+        for (int t = 0; t < pass->workers; t += 2 * half) {
+            work->kernels->add(thread[t + half].gradients + first, n, thread[t].gradients + first);
+        }
+    }
+}
+
+static nn_rows stretch_of(const psi_work *work, int thread)
+{
+    size_t begin, end;
+    base_slice(work->arch.n_parameters / NN_BLOCK, thread, work->threads, &begin, &end);
+    return (nn_rows){begin * NN_BLOCK, (end - begin) * NN_BLOCK};
+}
+
+void nn_gradient_sum(const nn_pass *pass, int thread)
+{
+    const nn_rows mine = stretch_of(pass->work, thread);
+    add_up(pass, mine.first, mine.n);
+}
+
+void nn_adam_update(const psi_adam *adam, const nn_pass *pass, double learning_rate, int thread,
+                    bool sum)
+{
+    const psi_work *work = pass->work;
+    enum { IN_CACHE = 4096 };
     const double t = (double)adam->steps; // already counts this step
     const nn_adam_step step = {
         .beta1 = (real)adam->beta1,
@@ -62,8 +88,11 @@ void nn_adam_update(const psi_adam *adam, psi_net *net, const psi_work *work, do
         .root = (real)(1 / sqrt(1 - pow(adam->beta2, t))),
         .epsilon = (real)adam->epsilon,
     };
-    size_t first, end;
-    base_slice(adam->n / NN_BLOCK, thread, work->threads, &first, &end);
-    work->kernels->adam(&step, gradients, work->n_gradients, first * NN_BLOCK,
-                        (end - first) * NN_BLOCK, adam->m, adam->v, net->parameters);
+    const nn_rows mine = stretch_of(work, thread);
+    for (size_t done = 0; done < mine.n; done += IN_CACHE) {
+        const size_t at = mine.first + done, n = base_min(mine.n - done, IN_CACHE);
+        if (sum) add_up(pass, at, n);
+        work->kernels->adam(&step, work->thread[0].gradients + at, n, adam->m + at, adam->v + at,
+                            pass->net->parameters + at);
+    }
 }

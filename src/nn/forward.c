@@ -18,18 +18,6 @@ void nn_prepare(const nn_pass *pass, int thread, bool backward)
     base_team_barrier(pass->team);
 }
 
-// Σ over all threads, in a fixed order.
-static void total_sums(const psi_work *work, size_t l, size_t channel, double *first,
-                       double *second)
-{
-    *first = *second = 0;
-    for (int t = 0; t < work->threads; t++) {
-        const nn_sums *sums = &work->thread[t].layer[l].forward_sums[channel / NN_BLOCK];
-        *first += sums->first[channel % NN_BLOCK];
-        *second += sums->second[channel % NN_BLOCK];
-    }
-}
-
 // Mean and deviation of every channel, from the batch or from before, and z = y · scale + bias with
 // them. Every thread does this for itself; the first one lets the running statistics follow:
 //     running ← 0.9 · running + 0.1 · batch, with the unbiased variance.
@@ -47,7 +35,7 @@ static void finish_statistics(const nn_pass *pass, size_t l, int thread)
             variance = (double)running_var[c];
         } else {
             double first, second;
-            total_sums(work, l, c, &first, &second);
+            nn_total_sums(pass, work->forward_sums[l], padded / NN_BLOCK, c, &first, &second);
             const double offset = first / count; // sums were taken around shift
             mean += offset;
             variance = fmax(second / count - offset * offset, 0);
@@ -149,37 +137,44 @@ static void forward_layer(const nn_pass *pass, size_t l, int thread)
     const nn_plan *plan = &work->plan[l];
     const nn_thread_work *mine = &work->thread[thread];
     const nn_layer_work *own = &mine->layer[l];
-    const size_t rows = nn_slice_of(pass, thread).n;
+    const nn_share share = nn_share_of(pass, thread);
+    const size_t blocks = layer->conv.out_blocks;
     const bool sums = layer->norm && pass->mode == PSI_NORM_BATCH;
     nn_after_conv after = {.relu = layer->relu};
-    if (sums) after.sums = own->forward_sums;
     if (sums) after.shift = own->shift;
     if (!layer->norm) after.bias = pass->parameters + layer->bias;
     if (layer->norm) {
         // any number near the mean will do for the shift; it keeps the sums of squares small
-        memcpy(own->shift, pass->net->running + layer->running,
-               layer->conv.out_blocks * NN_BLOCK * sizeof(real));
-        memset(own->forward_sums, 0, layer->conv.out_blocks * sizeof *own->forward_sums);
+        memcpy(own->shift, pass->net->running + layer->running, blocks * NN_BLOCK * sizeof(real));
     }
-    for (size_t first = 0; first < rows; first += plan->sub_batch) {
-        const size_t n = base_min(plan->sub_batch, rows - first);
-        nn_conv_forward(plan, &mine->scratch, pass->parameters + layer->weights,
-                        nn_input_rows(mine, layer, first), nn_rows_from(own->y, first), &after, n);
+    for (int slice = share.begin; slice < share.end; slice++) {
+        const nn_rows rows = nn_slice_rows(pass, &share, slice);
+        if (sums) {
+            after.sums = work->forward_sums[l] + (size_t)slice * blocks;
+            memset(after.sums, 0, blocks * sizeof *after.sums);
+        }
+        for (size_t done = 0; done < rows.n; done += plan->sub_batch) {
+            nn_conv_forward(plan, &mine->scratch, pass->parameters + layer->weights,
+                            nn_input_rows(mine, layer, rows.first + done),
+                            nn_rows_from(own->y, rows.first + done), &after,
+                            base_min(plan->sub_batch, rows.n - done));
+        }
     }
-    if (sums) base_team_barrier(pass->team);
+    if (sums) nn_meet_slices(pass, thread, work->forward_sums[l], blocks * sizeof(nn_sums));
+    if (nn_idle(&share) && thread > 0) return; // the first keeps running statistics
     if (layer->norm) {
         finish_statistics(pass, l, thread);
-        if (!layer->is_shortcut) apply_norm(pass, l, thread, rows);
+        if (!layer->is_shortcut) apply_norm(pass, l, thread, share.rows.n);
     }
-    if (layer->after == NN_AVERAGE) average(work, layer, own, rows);
+    if (layer->after == NN_AVERAGE) average(work, layer, own, share.rows.n);
 }
 
 // Reads the thread's inputs.
 static void begin(const nn_pass *pass, int thread)
 {
-    const nn_slice slice = nn_slice_of(pass, thread);
-    nn_read_inputs(pass->net, &pass->work->thread[thread], pass->inputs, slice.first, pass->order,
-                   slice.n);
+    const nn_rows rows = nn_share_of(pass, thread).rows;
+    nn_read_inputs(pass->net, &pass->work->thread[thread], pass->inputs, rows.first, pass->order,
+                   rows.n);
 }
 
 // Hands out the thread's features and outputs as rows.
@@ -188,15 +183,15 @@ static void end(const nn_pass *pass, int thread)
     const psi_work *work = pass->work;
     const nn_architecture *arch = &work->arch;
     const nn_thread_work *mine = &work->thread[thread];
-    const nn_slice slice = nn_slice_of(pass, thread);
+    const nn_rows rows = nn_share_of(pass, thread).rows;
     const size_t n_outputs = arch->n_actions * arch->n_classes;
     if (pass->keep_outputs) {
-        nn_maps_to_rows(mine->layer[arch->head].out, n_outputs, slice.n,
-                        work->outputs + slice.first * n_outputs);
+        nn_maps_to_rows(mine->layer[arch->head].out, n_outputs, rows.n,
+                        work->outputs + rows.first * n_outputs);
     }
     if (pass->keep_features) {
-        nn_maps_to_rows(nn_input_maps(mine, &arch->layer[arch->head]), arch->n_features, slice.n,
-                        work->features + slice.first * arch->n_features);
+        nn_maps_to_rows(nn_input_maps(mine, &arch->layer[arch->head]), arch->n_features, rows.n,
+                        work->features + rows.first * arch->n_features);
     }
 }
 
@@ -223,7 +218,7 @@ static void forward_layer_folded(const nn_pass *pass, size_t l, int thread)
     const nn_thread_work *mine = &work->thread[thread];
     const nn_layer_work *own = &mine->layer[l];
     const real *bias = pass->parameters + layer->bias;
-    const size_t rows = nn_slice_of(pass, thread).n;
+    const size_t rows = nn_share_of(pass, thread).rows.n;
     const bool pooled = layer->after == NN_MAX_POOL;
     const nn_maps y = pooled ? own->y : own->a;
     nn_maps skip = {NULL, 0};

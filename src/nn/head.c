@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-// Rows of a thread's slice whose logits lie in the same blocks of outputs: those of one action, or
-// of several small ones.
+// Rows whose logits lie in the same blocks of outputs: those of one action, or of several small
+// ones.
 typedef struct head_group {
-    size_t first, rows;
-    size_t block, end; // of outputs
+    size_t first, rows; // counted from the thread's first
+    size_t block, end;  // of outputs
 } head_group;
 
 void nn_head_sort(psi_work *work, const psi_labels *labels, size_t n)
@@ -39,18 +39,21 @@ static size_t end_block(const nn_architecture *arch, size_t action)
     return nn_blocks((action + 1) * arch->n_classes);
 }
 
-// The next group of the slice; *action is where to look, 0 at first. False if there is none left.
-static bool next_group(const psi_work *work, nn_slice slice, size_t *action, head_group *group)
+// The next group of some of a thread's rows; *action is where to look, 0 at first. False if there
+// is none left.
+static bool next_group(const psi_work *work, const nn_share *share, nn_rows rows, size_t *action,
+                       head_group *group)
 {
     const nn_architecture *arch = &work->arch;
+    const size_t begin = share->rows.first + rows.first;
     *group = (head_group){0};
     for (; *action < arch->n_actions; ++*action) {
-        const size_t first = base_max(work->action_start[*action], slice.first);
-        const size_t end = base_min(work->action_start[*action + 1], slice.first + slice.n);
+        const size_t first = base_max(work->action_start[*action], begin);
+        const size_t end = base_min(work->action_start[*action + 1], begin + rows.n);
         if (first >= end) continue;
         const size_t block = first_block(arch, *action), last = end_block(arch, *action);
         if (group->rows > 0 && (block != group->block || last != group->end)) break;
-        if (group->rows == 0) *group = (head_group){first - slice.first, 0, block, last};
+        if (group->rows == 0) *group = (head_group){first - share->rows.first, 0, block, last};
         group->rows += end - first;
     }
     return group->rows > 0;
@@ -96,8 +99,10 @@ static void forward(const nn_pass *pass, int thread)
     const psi_work *work = pass->work;
     const head_maps head = maps_of(work, thread);
     const real *weights = pass->parameters + head.layer->weights;
+    const nn_share share = nn_share_of(pass, thread);
+    const nn_rows all = {0, share.rows.n};
     head_group group;
-    for (size_t a = 0; next_group(work, nn_slice_of(pass, thread), &a, &group);) {
+    for (size_t a = 0; next_group(work, &share, all, &a, &group);) {
         multiply_group(work->kernels, head.x, 0, head.in,
                        weights + group.block * head.in * NN_SQUARE, head.in * NN_SQUARE, group.rows,
                        group.first, nn_at(head.z, 1, group.block, 0) + group.first * NN_BLOCK,
@@ -116,29 +121,39 @@ static void copy_columns(nn_maps maps, size_t row, size_t first, size_t n, real 
     }
 }
 
+// The loss of a row, of sample i; its logits become their gradient.
+static double loss_of(const nn_pass *pass, const head_maps *head, const psi_labels *labels,
+                      double total_weight, size_t row, size_t i, real *z)
+{
+    const nn_architecture *arch = &pass->work->arch;
+    const size_t action = labels->actions ? (size_t)labels->actions[i] : 0;
+    const size_t classes = arch->n_classes, column = action * classes;
+    const real *bias = pass->parameters + head->layer->bias + column;
+    copy_columns(head->z, row, column, classes, z, false);
+    for (size_t k = 0; k < classes; k++) z[k] += bias[k];
+    const double loss = nn_loss_row(pass->work->kernels, labels, i, classes, total_weight, z);
+    for (size_t b = first_block(arch, action); b < end_block(arch, action); b++) {
+        memset(nn_at(head->d_z, 1, b, 0) + row * NN_BLOCK, 0, NN_BLOCK * sizeof(real));
+    }
+    copy_columns(head->d_z, row, column, classes, z, true);
+    return loss;
+}
+
 void nn_head_forward(const nn_pass *pass, int thread, const psi_labels *labels, double total_weight)
 {
-    const psi_work *work = pass->work;
-    const nn_architecture *arch = &work->arch;
-    nn_thread_work *mine = &work->thread[thread];
-    const nn_slice slice = nn_slice_of(pass, thread);
+    psi_work *work = pass->work;
+    const nn_share share = nn_share_of(pass, thread);
     const head_maps head = maps_of(work, thread);
-    const size_t classes = arch->n_classes;
-    const real *bias = pass->parameters + head.layer->bias;
-    real *z = mine->channels;
+    const uint32_t *order = work->order + share.rows.first;
     forward(pass, thread);
-    mine->loss = 0;
-    for (size_t row = 0; row < slice.n; row++) {
-        const size_t i = work->order[slice.first + row];
-        const size_t action = labels->actions ? (size_t)labels->actions[i] : 0;
-        const size_t column = action * classes;
-        copy_columns(head.z, row, column, classes, z, false);
-        for (size_t k = 0; k < classes; k++) z[k] += bias[column + k];
-        mine->loss += nn_loss_row(work->kernels, labels, i, classes, total_weight, z);
-        for (size_t b = first_block(arch, action); b < end_block(arch, action); b++) {
-            memset(nn_at(head.d_z, 1, b, 0) + row * NN_BLOCK, 0, NN_BLOCK * sizeof(real));
+    for (int slice = share.begin; slice < share.end; slice++) {
+        const nn_rows rows = nn_slice_rows(pass, &share, slice);
+        double loss = 0;
+        for (size_t row = rows.first; row < rows.first + rows.n; row++) {
+            loss += loss_of(pass, &head, labels, total_weight, row, order[row],
+                            work->thread[thread].channels);
         }
-        copy_columns(head.d_z, row, column, classes, z, true);
+        work->loss[slice] = loss;
     }
 }
 
@@ -168,27 +183,27 @@ static void weight_gradient(const psi_work *work, const head_maps *head, const h
     *done = base_max(*done, group->end);
 }
 
-void nn_head_backward(const nn_pass *pass, int thread)
+static void backward_slice(const nn_pass *pass, int thread, const nn_share *share, int slice)
 {
     const psi_work *work = pass->work;
     const nn_architecture *arch = &work->arch;
-    nn_thread_work *mine = &work->thread[thread];
-    const nn_slice slice = nn_slice_of(pass, thread);
+    const nn_thread_work *mine = &work->thread[thread];
+    const nn_rows rows = nn_slice_rows(pass, share, slice);
     const head_maps head = maps_of(work, thread);
     const size_t row_of_weights = head.in * NN_SQUARE;
-    real *d_weights = mine->gradients + head.layer->weights;
+    nn_sums *sums = work->backward_sums[arch->head] + (size_t)slice * head.out;
+    real *d_weights = nn_gradient_room(pass, head.layer, thread, slice);
     size_t done = 0;
     head_group group;
-    nn_start_sums(work, arch->head, thread);
-    for (size_t a = 0; next_group(work, slice, &a, &group);) {
+    nn_start_sums(work, arch->head, slice);
+    for (size_t a = 0; next_group(work, share, rows, &a, &group);) {
         for (; done < group.block; done++) { // actions that nobody took
             memset(d_weights + done * row_of_weights, 0, row_of_weights * sizeof(real));
         }
         weight_gradient(work, &head, &group, d_weights, &done);
         for (size_t b = group.block; b < group.end; b++) {
             work->kernels->gradient_sums(nn_at(head.d_z, 1, b, 0) + group.first * NN_BLOCK, NULL,
-                                         NULL, NULL, head.d_z.plane, 1, group.rows,
-                                         &mine->layer[arch->head].backward_sums[b]);
+                                         NULL, NULL, head.d_z.plane, 1, group.rows, &sums[b]);
         }
         if (arch->features < 0) continue;
         multiply_group(work->kernels, head.d_z, group.block, group.end,
@@ -199,8 +214,17 @@ void nn_head_backward(const nn_pass *pass, int thread)
     for (; done < head.out; done++) {
         memset(d_weights + done * row_of_weights, 0, row_of_weights * sizeof(real));
     }
-    nn_bias_gradient(work, arch->head, thread);
+    nn_bias_gradient(work, arch->head, slice, d_weights + head.layer->conv.n_weights);
+    nn_gradient_done(pass, head.layer, thread, slice);
     if (arch->features < 0) return;
-    nn_start_sums(work, (size_t)arch->features, thread);
-    nn_receive(work, (size_t)arch->features, thread, 0, slice.n);
+    nn_start_sums(work, (size_t)arch->features, slice);
+    nn_receive(work, (size_t)arch->features, thread, slice, rows);
+}
+
+void nn_head_backward(const nn_pass *pass, int thread)
+{
+    const nn_share share = nn_share_of(pass, thread);
+    for (int slice = share.begin; slice < share.end; slice++) {
+        backward_slice(pass, thread, &share, slice);
+    }
 }

@@ -131,9 +131,11 @@ typedef struct nn_kernels {
 
     // z ← e^(z − largest) of n numbers, with room up to a multiple of 16, and their sum
     void (*exponentials)(real *z, size_t n, double *largest, double *sum);
-    // One Adam update of n numbers (a multiple of 16) from the sum of the threads' gradients.
-    void (*adam)(const nn_adam_step *step, real *const *gradients, size_t n_gradients,
-                 size_t offset, size_t n, real *m, real *v, real *parameters);
+    // to += from; of n numbers, a multiple of 16, as below
+    void (*add)(const real *from, size_t n, real *to);
+    // One Adam update.
+    void (*adam)(const nn_adam_step *step, const real *gradient, size_t n, real *m, real *v,
+                 real *parameters);
 } nn_kernels;
 
 extern const nn_kernels nn_kernels_portable;

@@ -32,6 +32,13 @@ typedef struct nn_layer {
     bool adds_gradient, last_reader;
 } nn_layer;
 
+// Parameters whose gradients are sums over rows of products: weights, and the bias that follows
+// them where there is no norm.
+static inline size_t nn_layer_gradients(const nn_layer *layer)
+{
+    return layer->conv.n_weights + (layer->norm ? 0 : layer->conv.out_blocks * NN_BLOCK);
+}
+
 // The part of a network that does not depend on numbers.
 typedef struct nn_architecture {
     psi_net_kind kind;

@@ -40,10 +40,14 @@ psi_status psi_net_predict(psi_ctx *ctx, const psi_net *net, psi_work *work, con
     const size_t n_outputs = arch->n_actions * arch->n_classes;
     psi_status status = PSI_OK;
     TRY(nn_work_check(ctx, work, net));
-    nn_pass pass = {.net = (psi_net *)net, // only read
+    nn_pass pass = {.ctx = ctx,
+                    .net = (psi_net *)net, // only read
                     .work = work,
                     .team = base_ctx_team(ctx),
                     .parameters = work->folded,
+                    .slices = work->threads, // rows are independent: a slice for each
+                    .workers = work->threads,
+                    .learners = 1,
                     .keep_features = features != NULL,
                     .keep_outputs = outputs != NULL};
     fold_if_needed(&pass);

@@ -23,11 +23,18 @@ done:
 static nn_pass training_pass(psi_ctx *ctx, psi_net *net, psi_work *work, const void *inputs,
                              size_t n, psi_norm_mode mode)
 {
-    return (nn_pass){.net = net,
+    const int slices = nn_slices(n), ranks = work->together ? work->together->ranks : 1;
+    const int learners = nn_workers(ranks, slices);
+    return (nn_pass){.ctx = ctx,
+                     .net = net,
                      .work = work,
                      .team = base_ctx_team(ctx),
                      .parameters = net->parameters,
                      .n = n,
+                     .slices = slices,
+                     .workers = nn_workers(work->threads, slices / learners),
+                     .rank = work->together ? work->together->rank : 0,
+                     .learners = learners,
                      .mode = mode,
                      .inputs = inputs};
 }
@@ -39,7 +46,6 @@ static void forward_done(psi_work *work, const psi_net *net, size_t n, psi_norm_
     work->forward_net = net;
     work->forward_rows = n;
     work->mode = mode;
-    work->n_gradients = base_min(n, (size_t)work->threads);
 }
 
 static void forward_task(void *argument, int thread, int threads)
@@ -57,7 +63,11 @@ psi_status psi_net_forward(psi_ctx *ctx, psi_net *net, psi_work *work, const voi
     TRY(check_batch(ctx, work, net, n));
     nn_pass pass = training_pass(ctx, net, work, inputs, n, mode);
     pass.keep_features = pass.keep_outputs = pass.input_gradient = true;
+    nn_together_begin(&pass);
     base_team_run(pass.team, forward_task, &pass);
+    nn_meet_rows(&pass, work->features, net->arch.n_features * sizeof(real));
+    nn_meet_rows(&pass, work->outputs, psi_net_n_outputs(net) * sizeof(real));
+    TRY(nn_together_end(&pass));
     if (mode == PSI_NORM_BATCH) {
         net->batches++;
         nn_net_changed(net);
@@ -78,6 +88,9 @@ static void backward_task(void *argument, int thread, int threads)
     (void)threads;
     const backward_call *call = argument;
     nn_backward(&call->pass, thread, call->d_outputs, call->d_features, call->d_inputs);
+    base_team_barrier(call->pass.team);
+    nn_gradient_sum(&call->pass, thread);
+    nn_meet_gradients(&call->pass, thread);
 }
 
 psi_status psi_net_backward(psi_ctx *ctx, const psi_net *net, psi_work *work,
@@ -100,7 +113,9 @@ psi_status psi_net_backward(psi_ctx *ctx, const psi_net *net, psi_work *work,
     backward_call call = {
         training_pass(ctx, (psi_net *)net, work, NULL, work->forward_rows, work->mode), d_outputs,
         d_features, d_inputs};
+    nn_together_begin(&call.pass);
     base_team_run(call.pass.team, backward_task, &call);
+    TRY(nn_together_end(&call.pass));
 done:
     return status;
 }
@@ -110,20 +125,12 @@ psi_status psi_work_gradient(psi_ctx *ctx, const psi_net *net, const psi_work *w
 {
     if (FREED(ctx, net, work)) return PSI_EUSAGE;
     psi_status status = PSI_OK;
-    real *part = NULL;
     TRY(nn_work_check(ctx, work, net));
     if (tensor >= net->n_tensors || net->tensor[tensor].kind > NN_NORM_BIAS) {
         return FAIL(ctx, PSI_EUSAGE, "tensor %zu has no gradient", tensor);
     }
-    const size_t n = nn_tensor_size(net, tensor);
-    TRY(base_alloc(ctx, n, sizeof *part, &part));
     nn_tensor_export(net, tensor, work->thread[0].gradients, NULL, out);
-    for (size_t t = 1; t < work->n_gradients; t++) {
-        nn_tensor_export(net, tensor, work->thread[t].gradients, NULL, part);
-        for (size_t i = 0; i < n; i++) out[i] += part[i];
-    }
 done:
-    base_free(ctx, part);
     return status;
 }
 
@@ -138,7 +145,7 @@ static void adam_task(void *argument, int thread, int threads)
 {
     (void)threads;
     const step_call *call = argument;
-    nn_adam_update(call->adam, call->pass.net, call->pass.work, call->learning_rate, thread);
+    nn_adam_update(call->adam, &call->pass, call->learning_rate, thread, false);
 }
 
 static psi_status check_adam(psi_ctx *ctx, const psi_adam *adam, const psi_net *net)
@@ -169,21 +176,27 @@ done:
 
 static void step_task(void *argument, int thread, int threads)
 {
+    (void)threads;
     step_call *call = argument;
     const nn_pass *pass = &call->pass;
     psi_work *work = pass->work;
     nn_prepare(pass, thread, true);
     nn_forward_trunk(pass, thread);
     nn_head_forward(pass, thread, call->labels, call->total_weight);
-    base_team_barrier(pass->team);
+    nn_meet_slices(pass, thread, work->loss, sizeof *work->loss);
     double loss = 0;
-    for (int t = 0; t < threads; t++) loss += work->thread[t].loss;
+    for (int slice = 0; slice < pass->slices; slice++) loss += work->loss[slice];
     if (thread == 0) call->loss = loss;
-    if (!isfinite(loss)) return; // all threads see the same
+    if (!isfinite(loss) || nn_together_failed(pass)) return; // all threads see the same
     nn_head_backward(pass, thread);
     nn_backward_trunk(pass, thread, false);
     base_team_barrier(pass->team);
-    nn_adam_update(call->adam, pass->net, work, call->learning_rate, thread);
+    if (work->together) {
+        nn_gradient_sum(pass, thread);
+        nn_meet_gradients(pass, thread);
+        if (nn_together_failed(pass)) return;
+    }
+    nn_adam_update(call->adam, pass, call->learning_rate, thread, !work->together);
 }
 
 psi_status psi_net_train_step(psi_ctx *ctx, psi_net *net, psi_work *work, psi_adam *adam,
@@ -204,7 +217,13 @@ psi_status psi_net_train_step(psi_ctx *ctx, psi_net *net, psi_work *work, psi_ad
     call.pass.order = work->order;
     forward_done(work, NULL, n, PSI_NORM_BATCH);
     adam->steps++;
+    nn_together_begin(&call.pass);
     base_team_run(call.pass.team, step_task, &call);
+    status = nn_together_end(&call.pass);
+    if (status != PSI_OK) {
+        adam->steps--;
+        goto done;
+    }
     net->batches++;
     nn_net_changed(net);
     *loss = call.loss;

@@ -4,6 +4,7 @@
 #include "nn/safetensors.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/options.h"
 #include "base/progress.h"
@@ -356,20 +357,24 @@ psi_status psi_training_save(psi_ctx *ctx, const psi_training *training, const c
     return nn_safetensors_save(ctx, path, tensors, SLABS + 2, &note, 1);
 }
 
-psi_status psi_training_load(psi_ctx *ctx, psi_training *training, const char *path)
-{
-    if (FREED(ctx, training)) return PSI_EUSAGE;
-    nn_safetensors *file = NULL;
-    real *fresh[SLABS] = {NULL};
-    slab slabs[SLABS];
+// What a file says of a training.
+typedef struct kept_training {
     uint64_t counters[COUNTERS];
     double loss_sum;
+    real *slab[SLABS];
+} kept_training;
+
+static psi_status read_training(psi_ctx *ctx, const psi_training *training, const char *path,
+                                const slab slabs[SLABS], kept_training *kept)
+{
+    nn_safetensors *file = NULL;
+    uint64_t *counters = kept->counters;
     psi_status status = PSI_OK;
-    list_slabs(training, slabs);
     TRY(nn_safetensors_open(ctx, path, &file));
     TRY(nn_safetensors_load(file, &(nn_named_tensor){"counters", NN_U64, 1, {COUNTERS}, NULL},
                             counters));
-    TRY(nn_safetensors_load(file, &(nn_named_tensor){"loss_sum", NN_F64, 0, {0}, NULL}, &loss_sum));
+    TRY(nn_safetensors_load(file, &(nn_named_tensor){"loss_sum", NN_F64, 0, {0}, NULL},
+                            &kept->loss_sum));
     if (counters[7] != training->options.seed || counters[8] != training->samples.n) {
         status = FAIL(ctx, PSI_EDATA,
                       "%s belongs to a training with seed %" PRIu64 " on %" PRIu64 " samples", path,
@@ -380,25 +385,51 @@ psi_status psi_training_load(psi_ctx *ctx, psi_training *training, const char *p
         status = FAIL(ctx, PSI_EFORMAT, "%s is further than this training goes", path);
         goto done;
     }
-    // all is read before anything changes
     for (size_t i = 0; i < SLABS; i++) {
-        TRY(base_alloc(ctx, slabs[i].n, sizeof(real), &fresh[i]));
         TRY(nn_safetensors_load(
-            file, &(nn_named_tensor){slabs[i].name, real_dtype, 1, {slabs[i].n}, NULL}, fresh[i]));
+            file, &(nn_named_tensor){slabs[i].name, real_dtype, 1, {slabs[i].n}, NULL},
+            kept->slab[i]));
     }
-    for (size_t i = 0; i < SLABS; i++) memcpy(slabs[i].data, fresh[i], slabs[i].n * sizeof(real));
+done:
+    nn_safetensors_free(file);
+    return status;
+}
+
+psi_status psi_training_load(psi_ctx *ctx, psi_training *training, const char *path)
+{
+    if (FREED(ctx, training)) return PSI_EUSAGE;
+    const bool shared = training->work->shared;
+    kept_training kept = {.slab = {NULL}};
+    const uint64_t *counters = kept.counters;
+    slab slabs[SLABS];
+    psi_status status = PSI_OK;
+    list_slabs(training, slabs);
+    for (size_t i = 0; i < SLABS; i++) {
+        TRY(base_alloc(ctx, slabs[i].n, sizeof(real), &kept.slab[i]));
+    }
+    // all is read before anything changes
+    if (!shared || base_rank(ctx) == 0) TRY(read_training(ctx, training, path, slabs, &kept));
+    if (shared) {
+        TRY(base_broadcast(ctx, kept.counters, sizeof kept.counters, 0));
+        TRY(base_broadcast(ctx, &kept.loss_sum, sizeof kept.loss_sum, 0));
+        for (size_t i = 0; i < SLABS; i++) {
+            TRY(base_broadcast(ctx, kept.slab[i], slabs[i].n * sizeof(real), 0));
+        }
+    }
+    for (size_t i = 0; i < SLABS; i++) {
+        memcpy(slabs[i].data, kept.slab[i], slabs[i].n * sizeof(real));
+    }
     training->at = (progress_state){.epoch = counters[0],
                                     .position = counters[1],
                                     .steps = counters[2],
                                     .stopped = counters[3],
                                     .loss_count = counters[4],
-                                    .loss_sum = loss_sum};
+                                    .loss_sum = kept.loss_sum};
     training->adam->steps = counters[5];
     training->net->batches = counters[6];
     nn_net_changed(training->net);
 done:
-    for (size_t i = 0; i < SLABS; i++) base_free(ctx, fresh[i]);
-    nn_safetensors_free(file);
+    for (size_t i = 0; i < SLABS; i++) base_free(ctx, kept.slab[i]);
     return status;
 }
 

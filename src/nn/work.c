@@ -5,6 +5,7 @@
 #include "nn/memory.h"
 
 #include "base/checked.h"
+#include "base/comm.h"
 #include "base/context.h"
 #include "base/options.h"
 #include "base/threads.h"
@@ -30,11 +31,11 @@ static nn_maps place_maps(layout *memory, size_t blocks, size_t pixels, size_t r
     return maps;
 }
 
-static void lay_out_layer(const psi_work *work, layout *memory, const nn_layer *layer,
+static void lay_out_layer(const psi_work *work, layout *memory, const nn_layer *layer, size_t rows,
                           nn_layer_work *own)
 {
     const nn_conv *conv = &layer->conv;
-    const size_t blocks = conv->out_blocks, pixels = nn_out_pixels(conv), rows = work->capacity;
+    const size_t blocks = conv->out_blocks, pixels = nn_out_pixels(conv);
     const size_t channels = blocks * NN_BLOCK;
     const bool pooled = layer->after == NN_MAX_POOL;
     *own = (nn_layer_work){0};
@@ -52,8 +53,6 @@ static void lay_out_layer(const psi_work *work, layout *memory, const nn_layer *
     }
     real **numbers[] = {&own->shift, &own->mean, &own->inverse_std, &own->scale, &own->bias};
     for (size_t i = 0; i < 5; i++) *numbers[i] = place(memory, channels, sizeof(real));
-    own->forward_sums = place(memory, blocks, sizeof(nn_sums));
-    own->backward_sums = place(memory, blocks, sizeof(nn_sums));
 }
 
 // Gradients live shortly: from the first reader that writes one to the layer that consumes it.
@@ -109,25 +108,78 @@ static void plan_gradients(const nn_architecture *arch, size_t rows, gradient_po
     }
 }
 
-static void lay_out_gradients(const psi_work *work, layout *memory, nn_thread_work *thread)
+static void lay_out_gradients(const psi_work *work, layout *memory, size_t rows,
+                              nn_thread_work *thread)
 {
     const nn_architecture *arch = &work->arch;
     gradient_pool pool;
     real *buffer[NN_MAX_LAYERS * 2];
-    plan_gradients(arch, work->capacity, &pool);
+    plan_gradients(arch, rows, &pool);
     for (size_t i = 0; i < pool.n; i++) {
         buffer[i] = place(memory, pool.buffer[i].numbers, sizeof(real));
     }
     for (size_t l = 0; l < arch->n_layers; l++) {
-        thread->layer[l].d_out = (nn_maps){buffer[pool.of_out[l]], nn_plane(work->capacity)};
-        thread->layer[l].d_z = (nn_maps){buffer[pool.of_z[l]], nn_plane(work->capacity)};
+        thread->layer[l].d_out = (nn_maps){buffer[pool.of_out[l]], nn_plane(rows)};
+        thread->layer[l].d_z = (nn_maps){buffer[pool.of_z[l]], nn_plane(rows)};
     }
 }
 
-static void lay_out_thread(const psi_work *work, layout *memory, nn_thread_work *thread)
+static size_t share_of(size_t n, int parts)
+{
+    return (n + (size_t)parts - 1) / (size_t)parts;
+}
+
+// The largest batches of one slice, two and four; the next is no larger where there are none such.
+static void largest_batches(size_t max_batch, size_t rows[3])
+{
+    rows[0] = base_min(max_batch, NN_TWO_SLICES_FROM - 1);
+    rows[1] = base_min(max_batch, NN_FOUR_SLICES_FROM - 1);
+    rows[2] = max_batch;
+}
+
+// Rows that a slice has at most.
+static size_t most_of_slice(size_t max_batch)
+{
+    size_t most = 0, batch[3];
+    largest_batches(max_batch, batch);
+    for (int i = 0; i < 3; i++) most = base_max(most, share_of(batch[i], nn_slices(batch[i])));
+    return most;
+}
+
+// How many processes have slices of a batch.
+static int learners(const psi_work *work, int slices)
+{
+    return work->together ? nn_workers(work->together->ranks, slices) : 1;
+}
+
+static bool has_slices(const psi_work *work, int t)
+{
+    const int slices = nn_slices(work->max_batch);
+    return work->training && t < nn_workers(work->threads, slices / learners(work, slices));
+}
+
+// Rows that a thread has at most: of a batch to predict, which all threads share evenly, or of the
+// slices of a training.
+static size_t most_of_thread(const psi_work *work, int t)
+{
+    size_t most = share_of(work->max_batch, work->threads), batch[3];
+    if (!work->training) return most;
+    largest_batches(work->max_batch, batch);
+    for (int i = 0; i < 3; i++) {
+        const int slices = nn_slices(batch[i]), own = slices / learners(work, slices);
+        const int workers = nn_workers(work->threads, own);
+        const size_t each = (size_t)(own / workers) * share_of(batch[i], slices);
+        if (t < workers) most = base_max(most, each);
+    }
+    return most;
+}
+
+static void lay_out_thread(const psi_work *work, layout *memory, int t)
 {
     const nn_architecture *arch = &work->arch;
-    size_t scratch = 0, points = 0, d_output = 0, channels = 0, sub_batch = 1;
+    nn_thread_work *thread = &work->thread[t];
+    const size_t rows = most_of_thread(work, t);
+    size_t scratch = 0, points = 0, d_output = 0, channels = 0, sub_batch = 1, weights = 0;
     for (size_t l = 0; l < arch->n_layers; l++) {
         const nn_conv *conv = &arch->layer[l].conv;
         const nn_plan *plan = &work->plan[l];
@@ -135,6 +187,7 @@ static void lay_out_thread(const psi_work *work, layout *memory, nn_thread_work 
         points = base_max(points, plan->n_prepared);
         sub_batch = base_max(sub_batch, plan->sub_batch);
         channels = base_max(channels, conv->out_blocks * NN_BLOCK);
+        weights = base_max(weights, nn_layer_gradients(&arch->layer[l]));
         d_output =
             base_max(d_output, conv->out_blocks * nn_out_pixels(conv) * nn_plane(plan->sub_batch));
     }
@@ -145,23 +198,64 @@ static void lay_out_thread(const psi_work *work, layout *memory, nn_thread_work 
     thread->channels = place(memory, 3 * channels, sizeof(real));
     if (arch->image) {
         const nn_conv *stem = &arch->layer[arch->order[0]].conv;
-        thread->input.plane = (work->capacity + 1) * nn_stem_row(stem);
+        thread->input.plane = (rows + 1) * nn_stem_row(stem);
         thread->input.data =
             place(memory, stem->in_h * thread->input.plane + NN_BLOCK, sizeof(real));
     } else {
-        thread->input = place_maps(memory, nn_blocks(arch->in_channels), 1, work->capacity);
+        thread->input = place_maps(memory, nn_blocks(arch->in_channels), 1, rows);
     }
     for (size_t l = 0; l < arch->n_layers; l++) {
-        lay_out_layer(work, memory, &arch->layer[l], &thread->layer[l]);
+        lay_out_layer(work, memory, &arch->layer[l], rows, &thread->layer[l]);
     }
-    if (!work->training) return;
+    if (!has_slices(work, t)) return;
     thread->scratch.points = place(memory, points, sizeof(real));
     thread->scratch.d_output.data = place(memory, d_output, sizeof(real));
     thread->gradients = place(memory, arch->n_parameters, sizeof(real));
-    if (!arch->image) {
-        thread->d_input = place_maps(memory, nn_blocks(arch->in_channels), 1, work->capacity);
+    const int slices = nn_slices(work->max_batch), own = slices / learners(work, slices);
+    for (int i = 0; nn_workers(work->threads, own) << i < own; i++) {
+        thread->partial[i] = place(memory, weights, sizeof(real));
     }
-    lay_out_gradients(work, memory, thread);
+    if (!arch->image) {
+        thread->d_input = place_maps(memory, nn_blocks(arch->in_channels), 1, rows);
+    }
+    lay_out_gradients(work, memory, rows, thread);
+}
+
+// Rows of features and outputs are the most that is gathered at a time, or the sums of a layer.
+static psi_status make_together(psi_ctx *ctx, psi_work *work)
+{
+    const nn_architecture *arch = &work->arch;
+    nn_together *together;
+    psi_status status = PSI_OK;
+    TRY(base_alloc_zero(ctx, 1, sizeof *together, &work->together));
+    together = work->together;
+    together->rank = base_rank(ctx);
+    together->ranks = base_ranks(ctx);
+    const size_t row = base_max(arch->n_features, arch->n_actions * arch->n_classes);
+    together->room = work->max_batch * row * sizeof(real);
+    for (size_t l = 0; l < arch->n_layers; l++) {
+        const size_t sums = NN_SLICES * arch->layer[l].conv.out_blocks;
+        together->room = base_max(together->room, sums * sizeof(nn_sums));
+    }
+    TRY(base_alloc(ctx, (size_t)together->ranks, sizeof *together->bytes, &together->bytes));
+    TRY(base_alloc(ctx, together->room, 1, &together->own));
+    // pieces are even but for a block
+    TRY(nn_alloc_large(ctx, arch->n_parameters + NN_SLICES * NN_BLOCK, sizeof(real),
+                       &together->gradients));
+    TRY(base_alloc(ctx, arch->n_running, sizeof(real), &together->running));
+    work->bytes += together->room + (arch->n_parameters + arch->n_running) * sizeof(real);
+done:
+    return status;
+}
+
+static void free_together(psi_ctx *ctx, nn_together *together)
+{
+    if (!together) return;
+    base_free(ctx, together->bytes);
+    base_free(ctx, together->own);
+    base_free(ctx, together->gradients);
+    base_free(ctx, together->running);
+    base_free(ctx, together);
 }
 
 static psi_status make_threads(psi_ctx *ctx, psi_work *work)
@@ -171,11 +265,30 @@ static psi_status make_threads(psi_ctx *ctx, psi_work *work)
     for (int t = 0; t < work->threads; t++) {
         nn_thread_work *thread = &work->thread[t];
         layout count = {0};
-        lay_out_thread(work, &count, thread);
+        lay_out_thread(work, &count, t);
         TRY(nn_alloc_large(ctx, count.used, 1, &thread->memory));
         layout placed = {.base = thread->memory};
-        lay_out_thread(work, &placed, thread);
+        lay_out_thread(work, &placed, t);
         work->bytes += count.used;
+    }
+done:
+    return status;
+}
+
+static psi_status make_sums(psi_ctx *ctx, psi_work *work)
+{
+    const size_t slices = (size_t)nn_slices(work->max_batch);
+    size_t n = 0;
+    psi_status status = PSI_OK;
+    if (!work->training) return PSI_OK;
+    for (size_t l = 0; l < work->arch.n_layers; l++) n += work->arch.layer[l].conv.out_blocks;
+    TRY(base_alloc(ctx, 2 * n * slices, sizeof *work->sums, &work->sums));
+    nn_sums *at = work->sums;
+    for (size_t l = 0; l < work->arch.n_layers; l++) {
+        const size_t blocks = work->arch.layer[l].conv.out_blocks * slices;
+        work->forward_sums[l] = at;
+        work->backward_sums[l] = at + blocks;
+        at += 2 * blocks;
     }
 done:
     return status;
@@ -199,18 +312,23 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     work->arch = *arch;
     work->threads = psi_threads(ctx);
     work->max_batch = options->max_batch;
-    work->capacity = (work->max_batch + (size_t)work->threads - 1) / (size_t)work->threads;
     work->training = !options->predict_only;
+    const size_t rows =
+        work->training ? most_of_slice(work->max_batch) : share_of(work->max_batch, work->threads);
     work->exact = options->exact_conv;
+    work->shared = options->shared && work->training && base_ranks(ctx) > 1;
+    // a dense network's step is too short to be worth the talking: its weights are used once
+    if (work->shared && arch->image) TRY(make_together(ctx, work));
     size_t widest = base_max(arch->n_features, arch->in_channels);
     for (size_t l = 0; l < arch->n_layers; l++) {
         const nn_conv *conv = &work->arch.layer[l].conv;
-        TRY(nn_plan_init(ctx, conv, work->kernels, work->capacity, work->exact, work->training,
+        TRY(nn_plan_init(ctx, conv, work->kernels, rows, work->exact, work->training,
                          &work->plan[l]));
         widest = base_max(widest, conv->out_blocks * NN_BLOCK);
         work->bytes += (work->plan[l].n_prepared * 2 + conv->n_weights) * sizeof(real);
     }
     TRY(make_threads(ctx, work));
+    TRY(make_sums(ctx, work));
     const size_t n_outputs = psi_net_n_outputs(net);
     TRY(base_alloc_zero(ctx, work->max_batch * arch->n_features, sizeof(real), &work->features));
     TRY(base_alloc_zero(ctx, work->max_batch * n_outputs, sizeof(real), &work->outputs));
@@ -237,6 +355,8 @@ void psi_work_free(psi_ctx *ctx, psi_work *work)
     for (size_t l = 0; l < work->arch.n_layers; l++) nn_plan_free(ctx, &work->plan[l]);
     for (int t = 0; work->thread && t < work->threads; t++) base_free(ctx, work->thread[t].memory);
     base_free(ctx, work->thread);
+    base_free(ctx, work->sums);
+    free_together(ctx, work->together);
     base_free(ctx, work->features);
     base_free(ctx, work->outputs);
     base_free(ctx, work->order);

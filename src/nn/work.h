@@ -4,7 +4,25 @@
 
 #include "nn/net.h"
 
-// One layer's maps for one thread's slice of the batch; names as in nn_layer.
+// Slices of a batch that is trained with: powers of two, as many as the batch has rows for. More of
+// them let more threads and processes take part, and cost time: every slice makes gradients of all
+// weights. bench/README.md has what two, four and eight cost.
+enum { NN_SLICES = 4, NN_TREE_DEPTH = 2, NN_TWO_SLICES_FROM = 32, NN_FOUR_SLICES_FROM = 256 };
+
+static inline int nn_slices(size_t batch)
+{
+    return batch < NN_TWO_SLICES_FROM ? 1 : batch < NN_FOUR_SLICES_FROM ? 2 : 4;
+}
+
+// How many of so many threads, or processes, have slices.
+static inline int nn_workers(int threads, int slices)
+{
+    int workers = 1;
+    while (workers * 2 <= slices && workers * 2 <= threads) workers *= 2;
+    return workers;
+}
+
+// One layer's maps for one thread's rows of the batch; names as in nn_layer.
 typedef struct nn_layer_work {
     nn_maps y; // before the norm; for layers with bias the same as a
     nn_maps a, out;
@@ -16,7 +34,6 @@ typedef struct nn_layer_work {
 
     // batch norm, one number for each channel: z = y · scale + bias
     real *shift, *mean, *inverse_std, *scale, *bias;
-    nn_sums *forward_sums, *backward_sums; // one for each block
 } nn_layer_work;
 
 typedef struct nn_thread_work {
@@ -24,20 +41,36 @@ typedef struct nn_thread_work {
     nn_scratch scratch;
     nn_maps input, d_input; // packed images, or a vector as a 1×1 map
     nn_layer_work layer[NN_MAX_LAYERS];
-    real *channels;  // room for three numbers a channel
-    real *gradients; // like the parameters
-    double loss, weight;
+    real *channels;               // room for three numbers a channel
+    real *gradients;              // like the parameters: of all slices of this thread
+    real *partial[NN_TREE_DEPTH]; // of one layer: branches that wait for their neighbour
 } nn_thread_work;
+
+// What processes that train together need to exchange parts of a pass.
+typedef struct nn_together {
+    int rank, ranks;
+    size_t *bytes;     // (ranks)
+    void *own;         // this process's part, which is copied: it lies in what is gathered
+    size_t room;       // bytes of it
+    real *gradients;   // like the parameters: of a piece of them what all ranks have
+    real *running;     // as it was when a pass began that others then did not take part in
+    psi_status status; // of the exchanges of a pass; after one has failed, none is tried
+} nn_together;
 
 struct psi_work {
     const nn_kernels *kernels;
     nn_architecture arch;
     int threads;
-    size_t max_batch, capacity; // of a batch, and of a thread's slice of it
+    size_t max_batch;
     bool training, exact;
     size_t bytes;
     nn_plan plan[NN_MAX_LAYERS];
     nn_thread_work *thread;
+    nn_sums *sums;                                                       // all of them
+    nn_sums *forward_sums[NN_MAX_LAYERS], *backward_sums[NN_MAX_LAYERS]; // (slices, blocks)
+    double loss[NN_SLICES];
+    bool shared;              // processes train together, and …
+    nn_together *together;    // … each computes a part; NULL: all of it
     real *features, *outputs; // (max_batch, …), in rows as the caller knows them
     real *ones, *zeros;       // for the largest number of channels
     uint32_t *order;          // (max_batch) the samples of a step, sorted by action
@@ -50,7 +83,6 @@ struct psi_work {
     const psi_net *forward_net; // what the last forward pass was
     size_t forward_rows;
     psi_norm_mode mode;
-    size_t n_gradients; // threads that had rows
 };
 
 // PSI_ESHAPE or PSI_EUSAGE unless this workspace can serve this network on this context.

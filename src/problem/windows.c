@@ -182,10 +182,9 @@ psi_status problem_windows_bring(psi_ctx *ctx, const window_sampler *sampler,
     TRY(base_alloc_zero(ctx, ranks, sizeof *from, &from));
     for (size_t w = 0; w < sampler->windows; w++) sizes[batch->owner[w]] += bytes;
     TRY(base_alloc_zero(ctx, sizes[sampler->rank], 1, &packed));
-    TRY(base_alloc(ctx, sampler->rank == 0 ? sampler->windows : 0, bytes, &all));
+    TRY(base_alloc(ctx, sampler->windows, bytes, &all));
     pack(sampler, batch, inputs->row_bytes, seen, packed, bytes);
-    TRY(base_gather_at(ctx, packed, sizes, 0, all));
-    if (sampler->rank > 0) goto done;
+    TRY(base_gather_into(ctx, packed, sizes, all));
     for (size_t r = 0; r < ranks; r++) {
         from[r] = all + n;
         n += sizes[r];

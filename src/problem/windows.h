@@ -1,6 +1,6 @@
 // Batches of windows: stretches of consecutive observations, a quarter of them chosen so that each
 // kind of reward is seen equally often. Several processes draw the same windows, each of which is
-// of the episode of one of them; rank 0 gets them all.
+// of the episode of one of them; all get them all.
 #ifndef PSI_PROBLEM_WINDOWS_H
 #define PSI_PROBLEM_WINDOWS_H
 
@@ -41,8 +41,8 @@ void problem_windows_free(psi_ctx *ctx, window_sampler *sampler, window_batch *b
 // same windows.
 void problem_windows_draw(const window_sampler *sampler, base_random *random, window_batch *batch);
 
-// What is seen in the windows: inputs (max, row_bytes). Of several processes rank 0 gets the batch
-// of all of them.
+// What is seen in the windows: inputs (max, row_bytes). Several processes all get the batch of
+// all of them.
 psi_status problem_windows_bring(psi_ctx *ctx, const window_sampler *sampler,
                                  problem_inputs *inputs, window_batch *batch, void *seen);
 

@@ -17,9 +17,10 @@ typedef struct job {
     const char *paths[MOST_FILES];
     size_t n_files, stack;
     bool table;
-    psi_run *found;    // by one process …
-    psi_run *together; // … by several
-    size_t largest;    // episodes of the one that has most
+    const char *const *options; // of the task; or NULL
+    psi_run *found;             // by one process …
+    psi_run *together;          // … by several
+    size_t largest;             // episodes of the one that has most
 } job;
 
 // What rewards are like beside those of the task.
@@ -88,7 +89,7 @@ static psi_trajectories *drive_taxis(psi_ctx *ctx, size_t episodes)
 static void write_files(job *of, psi_ctx *ctx, const char *task, size_t episodes, paid how)
 {
     psi_trajectories *data =
-        task ? test_collect(ctx, task, episodes, 7, NULL) : drive_taxis(ctx, episodes);
+        task ? test_collect(ctx, task, episodes, 7, of->options) : drive_taxis(ctx, episodes);
     const psi_episode_spec spec = {.observation_dtype = psi_observations_dtype(data->observations),
                                    .observation_shape = *psi_observations_shape(data->observations),
                                    .observation_high = 255.0,
@@ -150,6 +151,23 @@ done:
     return status;
 }
 
+static void assert_same_net(const psi_net *a, const psi_net *b)
+{
+    psi_ctx *ctx = test_ctx(1);
+    for (size_t i = 0; i < psi_net_tensor_count(a); i++) {
+        psi_tensor_info info;
+        assert_ok(ctx, psi_net_tensor_info(ctx, a, i, &info));
+        const size_t n = psi_shape_size(&info.shape);
+        psi_real *x = malloc(n * sizeof *x), *y = malloc(n * sizeof *y);
+        assert_ok(ctx, psi_net_tensor_get(ctx, a, i, x));
+        assert_ok(ctx, psi_net_tensor_get(ctx, b, i, y));
+        assert_memory_equal(x, y, n * sizeof *x);
+        free(x);
+        free(y);
+    }
+    psi_ctx_free(ctx);
+}
+
 static void assert_same(const psi_run *a, const psi_run *b)
 {
     const size_t pairs = a->n_latent * a->model->n_actions;
@@ -172,7 +190,11 @@ static void assert_same(const psi_run *a, const psi_run *b)
                         a->model->offsets[pairs] * sizeof(double));
     assert_memory_equal(a->certificate->sf_error, b->certificate->sf_error, pairs * sizeof(double));
     assert_true(a->certificate->worst_reward == b->certificate->worst_reward);
-    assert_true(a->representation == NULL || a->accuracy == b->accuracy);
+    assert_true((a->representation == NULL) == (b->representation == NULL));
+    if (a->representation) {
+        assert_true(a->accuracy == b->accuracy);
+        assert_same_net(a->representation, b->representation);
+    }
     assert_int_equal(a->n_steps, b->n_steps);
     for (size_t i = 0; i < a->n_steps; i++) {
         assert_int_equal(a->steps[i].clusters, b->steps[i].clusters);
@@ -180,11 +202,15 @@ static void assert_same(const psi_run *a, const psi_run *b)
     }
 }
 
-static void compare_as(bool table, const char *task, size_t episodes, paid how, size_t stack,
-                       size_t n_files)
+static void compare_as(bool table, const char *task, const char *const *options, size_t episodes,
+                       paid how, size_t stack, size_t n_files)
 {
     psi_ctx *ctx = test_ctx(1);
-    job of = {.folder = test_folder(), .n_files = n_files, .stack = stack, .table = table};
+    job of = {.folder = test_folder(),
+              .n_files = n_files,
+              .stack = stack,
+              .table = table,
+              .options = options};
     write_files(&of, ctx, task, episodes, how);
     test_as_ranks(1, read_and_cluster, &of);
     const size_t whole = of.largest;
@@ -201,7 +227,7 @@ static void compare_as(bool table, const char *task, size_t episodes, paid how, 
 
 static void compare(const char *task, size_t episodes, paid how, size_t stack, size_t n_files)
 {
-    compare_as(true, task, episodes, how, stack, n_files);
+    compare_as(true, task, NULL, episodes, how, stack, n_files);
 }
 
 static void test_classes_of_rewards(void **state)
@@ -241,8 +267,17 @@ static void test_fewer_episodes_than_ranks(void **state)
 static void test_vectors(void **state)
 {
     (void)state;
-    compare_as(false, "point-column-world", 40, AS_IT_IS, 1, 3);
-    compare_as(false, "point-column-world", 24, NUMBERS, 1, 1);
+    compare_as(false, "point-column-world", NULL, 40, AS_IT_IS, 1, 3);
+    compare_as(false, "point-column-world", NULL, 24, NUMBERS, 1, 1);
+}
+
+// A lock of drawn digits: its cnn is learnt by all of them.
+static void test_images(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"digits-per-dial", "3",     "goal", "2,2,*",
+                                          "digits",          "drawn", NULL};
+    compare_as(false, "combination-lock", options, 24, AS_IT_IS, 1, 1);
 }
 
 int main(void)
@@ -252,6 +287,7 @@ int main(void)
                                        cmocka_unit_test(test_what_the_past_tells),
                                        cmocka_unit_test(test_taxis),
                                        cmocka_unit_test(test_fewer_episodes_than_ranks),
-                                       cmocka_unit_test(test_vectors)};
+                                       cmocka_unit_test(test_vectors),
+                                       cmocka_unit_test(test_images)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
