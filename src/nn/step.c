@@ -23,7 +23,7 @@ done:
 static nn_pass training_pass(psi_ctx *ctx, psi_net *net, psi_work *work, const void *inputs,
                              size_t n, psi_norm_mode mode)
 {
-    const int slices = nn_slices(n), ranks = work->together ? work->together->ranks : 1;
+    const int slices = nn_slices(&net->arch, n), ranks = work->together ? work->together->ranks : 1;
     const int learners = nn_workers(ranks, slices);
     return (nn_pass){.ctx = ctx,
                      .net = net,

@@ -138,11 +138,11 @@ static void largest_batches(size_t max_batch, size_t rows[3])
 }
 
 // Rows that a slice has at most.
-static size_t most_of_slice(size_t max_batch)
+static size_t most_of_slice(const nn_architecture *arch, size_t max_batch)
 {
     size_t most = 0, batch[3];
     largest_batches(max_batch, batch);
-    for (int i = 0; i < 3; i++) most = base_max(most, share_of(batch[i], nn_slices(batch[i])));
+    for (int i = 0; i < 3; i++) most = base_max(most, share_of(batch[i], nn_slices(arch, batch[i])));
     return most;
 }
 
@@ -154,7 +154,7 @@ static int learners(const psi_work *work, int slices)
 
 static bool has_slices(const psi_work *work, int t)
 {
-    const int slices = nn_slices(work->max_batch);
+    const int slices = nn_slices(&work->arch, work->max_batch);
     return work->training && t < nn_workers(work->threads, slices / learners(work, slices));
 }
 
@@ -166,7 +166,7 @@ static size_t most_of_thread(const psi_work *work, int t)
     if (!work->training) return most;
     largest_batches(work->max_batch, batch);
     for (int i = 0; i < 3; i++) {
-        const int slices = nn_slices(batch[i]), own = slices / learners(work, slices);
+        const int slices = nn_slices(&work->arch, batch[i]), own = slices / learners(work, slices);
         const int workers = nn_workers(work->threads, own);
         const size_t each = (size_t)(own / workers) * share_of(batch[i], slices);
         if (t < workers) most = base_max(most, each);
@@ -211,7 +211,7 @@ static void lay_out_thread(const psi_work *work, layout *memory, int t)
     thread->scratch.points = place(memory, points, sizeof(real));
     thread->scratch.d_output.data = place(memory, d_output, sizeof(real));
     thread->gradients = place(memory, arch->n_parameters, sizeof(real));
-    const int slices = nn_slices(work->max_batch), own = slices / learners(work, slices);
+    const int slices = nn_slices(&work->arch, work->max_batch), own = slices / learners(work, slices);
     for (int i = 0; nn_workers(work->threads, own) << i < own; i++) {
         thread->partial[i] = place(memory, weights, sizeof(real));
     }
@@ -277,7 +277,7 @@ done:
 
 static psi_status make_sums(psi_ctx *ctx, psi_work *work)
 {
-    const size_t slices = (size_t)nn_slices(work->max_batch);
+    const size_t slices = (size_t)nn_slices(&work->arch, work->max_batch);
     size_t n = 0;
     psi_status status = PSI_OK;
     if (!work->training) return PSI_OK;
@@ -314,7 +314,7 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     work->max_batch = options->max_batch;
     work->training = !options->predict_only;
     const size_t rows =
-        work->training ? most_of_slice(work->max_batch) : share_of(work->max_batch, work->threads);
+        work->training ? most_of_slice(&work->arch, work->max_batch) : share_of(work->max_batch, work->threads);
     work->exact = options->exact_conv;
     work->shared = options->shared && work->training && base_ranks(ctx) > 1;
     // a dense network's step is too short to be worth the talking: its weights are used once

@@ -6,12 +6,14 @@
 
 // Slices of a batch that is trained with: powers of two, as many as the batch has rows for. More of
 // them let more threads and processes take part, and cost time: every slice makes gradients of all
-// weights. bench/README.md has what two, four and eight cost.
+// weights, which are most of a dense network's work. bench/README.md has what two, four and eight
+// cost.
 enum { NN_SLICES = 4, NN_TREE_DEPTH = 2, NN_TWO_SLICES_FROM = 32, NN_FOUR_SLICES_FROM = 256 };
 
-static inline int nn_slices(size_t batch)
+static inline int nn_slices(const nn_architecture *arch, size_t batch)
 {
-    return batch < NN_TWO_SLICES_FROM ? 1 : batch < NN_FOUR_SLICES_FROM ? 2 : 4;
+    const int slices = batch < NN_TWO_SLICES_FROM ? 1 : batch < NN_FOUR_SLICES_FROM ? 2 : 4;
+    return arch->image ? slices : (slices + 1) / 2;
 }
 
 // How many of so many threads, or processes, have slices.
