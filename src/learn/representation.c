@@ -277,11 +277,11 @@ psi_status learn_representation(psi_ctx *ctx, const cluster_problem *problem,
     if (how.steps == 0) how.steps = enough_steps(psi_net_spec_of(from)->kind, n);
     TRY(learn_with_new_head(ctx, from, 1, n_latent, options->seed, &net));
     TRY(list_rows(ctx, &all, &training));
-    status = train(ctx, &all, &training, net, &how);
-    if (status != PSI_OK && !(status == PSI_ECANCELLED && base_time_is_up(ctx))) goto done;
-    status = learn_share_net(ctx, net);
-    if (status != PSI_OK) goto done;
-    *out = net; // as far as it got
+    const psi_status trained = train(ctx, &all, &training, net, &how);
+    if (trained != PSI_OK && !(trained == PSI_ECANCELLED && base_time_is_up(ctx))) TRY(trained);
+    TRY(learn_share_net(ctx, net));
+    status = trained; // that the time was up is told, too
+    *out = net;       // as far as it got
     net = NULL;
 done:
     learn_rows_free(ctx, &all);

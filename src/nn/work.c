@@ -142,7 +142,8 @@ static size_t most_of_slice(const nn_architecture *arch, size_t max_batch)
 {
     size_t most = 0, batch[3];
     largest_batches(max_batch, batch);
-    for (int i = 0; i < 3; i++) most = base_max(most, share_of(batch[i], nn_slices(arch, batch[i])));
+    for (int i = 0; i < 3; i++)
+        most = base_max(most, share_of(batch[i], nn_slices(arch, batch[i])));
     return most;
 }
 
@@ -211,7 +212,8 @@ static void lay_out_thread(const psi_work *work, layout *memory, int t)
     thread->scratch.points = place(memory, points, sizeof(real));
     thread->scratch.d_output.data = place(memory, d_output, sizeof(real));
     thread->gradients = place(memory, arch->n_parameters, sizeof(real));
-    const int slices = nn_slices(&work->arch, work->max_batch), own = slices / learners(work, slices);
+    const int slices = nn_slices(&work->arch, work->max_batch),
+              own = slices / learners(work, slices);
     for (int i = 0; nn_workers(work->threads, own) << i < own; i++) {
         thread->partial[i] = place(memory, weights, sizeof(real));
     }
@@ -313,8 +315,8 @@ psi_status psi_work_new(psi_ctx *ctx, const psi_net *net, const psi_work_options
     work->threads = psi_threads(ctx);
     work->max_batch = options->max_batch;
     work->training = !options->predict_only;
-    const size_t rows =
-        work->training ? most_of_slice(&work->arch, work->max_batch) : share_of(work->max_batch, work->threads);
+    const size_t rows = work->training ? most_of_slice(&work->arch, work->max_batch)
+                                       : share_of(work->max_batch, work->threads);
     work->exact = options->exact_conv;
     work->shared = options->shared && work->training && base_ranks(ctx) > 1;
     // a dense network's step is too short to be worth the talking: its weights are used once

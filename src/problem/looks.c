@@ -271,12 +271,13 @@ done:
 }
 
 size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, const int32_t *all,
-                          uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS])
+                          uint64_t row, bool anywhere, int32_t label[LOOKS_LABELS],
+                          float share[LOOKS_LABELS])
 {
     uint64_t nearest[LOOKS_NEAREST] = {0};
     neighbours found = {.row = nearest};
     size_t n = 0;
-    const bool stranger = is_stranger(looks, row);
+    const bool stranger = anywhere || is_stranger(looks, row);
     const int32_t branch = branch_of(looks, row);
     if (!stranger && all[branch] >= 0) {
         label[0] = labels[row];

@@ -96,13 +96,14 @@ psi_status problem_looks_agree(psi_ctx *ctx, const cluster_problem *problem,
                                const problem_looks *looks, const int32_t *labels, int32_t *all);
 
 // What the looks of a row say of its label: the votes of its nearest neighbours among the labelled
-// references on its branch, or anywhere if it is a stranger there, and of its own cell, which has
-// half of them. At most LOOKS_LABELS labels, with the share of the votes of each; returns how many.
-// A row amid others of its own label has that one only (all, by problem_looks_agree). labels
-// (n_rows + foreign).
+// references on its branch, or anywhere if it is a stranger there or that is asked for, and of its
+// own cell, which has half of them. At most LOOKS_LABELS labels, with the share of the votes of
+// each; returns how many. A row amid others of its own label has that one only (all, by
+// problem_looks_agree). labels (n_rows + foreign).
 enum { LOOKS_LABELS = 4 };
 size_t problem_looks_vote(const problem_looks *looks, const int32_t *labels, const int32_t *all,
-                          uint64_t row, int32_t label[LOOKS_LABELS], float share[LOOKS_LABELS]);
+                          uint64_t row, bool anywhere, int32_t label[LOOKS_LABELS],
+                          float share[LOOKS_LABELS]);
 
 // The references that look most like a row, on its branch: up to LOOKS_NEAREST, nearest first.
 enum { LOOKS_NEAREST = 9 };

@@ -5,17 +5,22 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TURNS = 6 }; // of smoothing and grouping
+enum { MOST_TURNS = 6 };      // of smoothing and grouping
+enum { MOST_DOUBTED = 2048 }; // observations that all others are asked about
+
+// Trajectories that are less sure of a label ask who looks like it.
+static const float CLEAR = 0.9f;
 
 // log-likelihood of a label that no look nearby has.
 static const float UNLIKE = -9.2f; // one in 10,000; with one in 10⁹ looks are never overruled
 
 // What looks say of every label. Rows that nobody labels nearby say nothing.
-static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **index,
+static psi_status listen_to_looks(refining *run, bool again, psi_emissions *out, int32_t **index,
                                   float **likelihood)
 {
     psi_status status = PSI_OK;
     const size_t n = run->problem->n_rows;
+    size_t doubted = 0;
     int32_t *all = NULL, *labels = NULL;
     TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **index, index));
     TRY(base_alloc(run->ctx, n * LOOKS_LABELS, sizeof **likelihood, likelihood));
@@ -27,7 +32,10 @@ static psi_status listen_to_looks(refining *run, psi_emissions *out, int32_t **i
         float *share = *likelihood + row * LOOKS_LABELS;
         size_t votes = 0;
         if (run->looks->leaf[row] >= 0) {
-            votes = problem_looks_vote(run->looks, labels, all, row, label, share);
+            // planes of the tree go along borders, and leave neighbours on the other side
+            const bool anywhere =
+                again && run->found->confidence[row] < CLEAR && doubted++ < MOST_DOUBTED;
+            votes = problem_looks_vote(run->looks, labels, all, row, anywhere, label, share);
         } else if (labels[row] >= 0) {
             label[votes] = labels[row];
             share[votes++] = 1.0f;
@@ -48,7 +56,8 @@ done:
 
 // What trajectories say about observations on the borders of latent states: forward–backward with
 // the latent model of all others, and with what the looks of each say.
-static psi_status smooth(refining *run, double keep, size_t *changed)
+// again: it is known of which labels they were not sure.
+static psi_status smooth(refining *run, double keep, bool again, size_t *changed)
 {
     psi_status status = PSI_OK;
     const cluster_problem *problem = run->problem;
@@ -59,7 +68,7 @@ static psi_status smooth(refining *run, double keep, size_t *changed)
     int32_t *smoothed = NULL, *index = NULL;
     float *likelihood = NULL;
     const psi_paths paths = problem_paths(problem, found->labels, found->n_latent);
-    TRY(listen_to_looks(run, &looks, &index, &likelihood));
+    TRY(listen_to_looks(run, again, &looks, &index, &likelihood));
     how.emissions = &looks;
     how.keep = keep;
     how.learn_start = true;
@@ -98,7 +107,7 @@ psi_status refine_label_mixed_cells(refining *run)
     TRY(base_alloc(run->ctx, n, sizeof *before, &before));
     for (found->turns = 0; settled && found->turns < MOST_TURNS; found->turns++) {
         double agreement = 0.0;
-        TRY(smooth(run, 0.9, &changed));
+        TRY(smooth(run, 0.9, false, &changed));
         if (n_before == found->n_latent)
             TRY(refine_compare_with(run, before, n_before, &agreement));
         if (agreement > 1.0 - REFINE_SETTLED) break;
@@ -109,7 +118,10 @@ psi_status refine_label_mixed_cells(refining *run)
     // what neighbours have become says more than what their cells were
     const size_t few = (size_t)(REFINE_SETTLED * (double)run->problem->whole.n_states);
     changed = few + 1;
-    for (size_t i = 0; i < MOST_TURNS && changed > few; i++) TRY(smooth(run, 0.0, &changed));
+    for (size_t i = 0; i < MOST_TURNS && changed > few; i++) {
+        TRY(smooth(run, 0.0, false, &changed));
+    }
+    TRY(smooth(run, 0.0, true, &changed));
 done:
     base_free(run->ctx, before);
     return status;

@@ -44,16 +44,19 @@ static void add_law(chance *out, int kind, const double *times, size_t n, double
 }
 
 // An action that leaves nothing to chance anywhere can be taken at its word.
-static void forget_what_is_sure(chance *all, int kind, size_t n_states, size_t n_actions)
+static void forget_what_is_sure(chance *all, int kind, size_t n_states, size_t n_actions,
+                                double exceptions)
 {
     for (size_t a = 0; a < n_actions; a++) {
-        bool any = false;
-        for (size_t k = 0; k < n_states; k++) any |= all[k * n_actions + a].unusual[kind] > 0.0;
-        for (size_t k = 0; !any && k < n_states; k++) all[k * n_actions + a].variance[kind] = 0.0;
+        double unusual = 0.0;
+        for (size_t k = 0; k < n_states; k++) unusual += all[k * n_actions + a].unusual[kind];
+        for (size_t k = 0; unusual <= exceptions && k < n_states; k++) {
+            all[k * n_actions + a].variance[kind] = 0.0;
+        }
     }
 }
 
-static psi_status where_it_leads(judging *run, chance *out)
+static psi_status where_it_leads(judging *run, double exceptions, chance *out)
 {
     psi_status status = PSI_OK;
     psi_counts *counts = NULL;
@@ -69,13 +72,13 @@ static psi_status where_it_leads(judging *run, chance *out)
         out[at].variance[CHANCE_NUMBER] = scatter / (rewards - 1.0) / run->rewards->variance;
         out[at].unusual[CHANCE_NUMBER] = rewards;
     }
-    forget_what_is_sure(out, CHANCE_NEXT, counts->n_latent, counts->n_actions);
+    forget_what_is_sure(out, CHANCE_NEXT, counts->n_latent, counts->n_actions, exceptions);
 done:
     psi_counts_free(run->ctx, counts);
     return status;
 }
 
-static psi_status what_it_pays(judging *run, chance *out)
+static psi_status what_it_pays(judging *run, double exceptions, chance *out)
 {
     psi_status status = PSI_OK;
     const psi_trajectories *data = run->problem->data;
@@ -98,21 +101,22 @@ static psi_status what_it_pays(judging *run, chance *out)
         for (size_t r = 0; r < classes; r++) total += parts[r] = times[at * classes + r];
         add_law(&out[at], CHANCE_CLASS, parts, classes, total);
     }
-    forget_what_is_sure(out, CHANCE_CLASS, run->result->n_latent, actions);
+    forget_what_is_sure(out, CHANCE_CLASS, run->result->n_latent, actions, exceptions);
 done:
     base_free(run->ctx, parts);
     base_free(run->ctx, times);
     return status;
 }
 
-psi_status verdict_chances_new(judging *run, chance **out)
+psi_status verdict_chances_new(judging *run, double misplaced, chance **out)
 {
     psi_status status = PSI_OK;
     const size_t actions = run->problem->data->n_actions;
+    const double exceptions = 2.0 * misplaced * (double)run->problem->whole.n_transitions;
     *out = NULL;
     TRY(base_alloc_zero(run->ctx, run->result->n_latent * actions, sizeof **out, out));
-    TRY(where_it_leads(run, *out));
-    TRY(what_it_pays(run, *out));
+    TRY(where_it_leads(run, exceptions, *out));
+    TRY(what_it_pays(run, exceptions, *out));
 done:
     if (status != PSI_OK) {
         base_free(run->ctx, *out);

@@ -17,8 +17,10 @@ typedef struct chance {
     double unusual[CHANCES]; // draws that were not the most frequent one; of numbers, all that vary
 } chance;
 
-// out (K, A). Several processes add up what each has.
-psi_status verdict_chances_new(judging *run, chance **out);
+// out (K, A). misplaced: the share of the labels that may be wrong, each of which makes two
+// transitions unusual: an action that leaves no more than these to chance leaves nothing to it.
+// Several processes add up what each has.
+psi_status verdict_chances_new(judging *run, double misplaced, chance **out);
 
 // Whether n draws beside m others would have shown a difference of 5 %.
 bool verdict_shows(const chance *of, double n, double m);

@@ -45,7 +45,7 @@ psi_status verdict_ask_merged(judging *run, const units *all, uint8_t *several, 
     bool shown;
     TRY(base_alloc_zero(run->ctx, groups, sizeof *largest, &largest));
     TRY(base_alloc_zero(run->ctx, groups * actions, sizeof *total, &total));
-    TRY(verdict_chances_new(run, &chances));
+    TRY(verdict_chances_new(run, 0.0, &chances));
     *doubtful = 0;
     for (size_t g = 0; g < groups; g++) several[g] = 0;
     for (size_t u = 0; u < all->n; u++) {

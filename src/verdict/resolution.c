@@ -15,7 +15,7 @@ psi_status verdict_ask_halves(judging *run)
     const psi_run *result = run->result;
     const size_t actions = run->problem->data->n_actions;
     chance *chances = NULL; // (K, A)
-    TRY(verdict_chances_new(run, &chances));
+    TRY(verdict_chances_new(run, 2.0 * VERDICT_DOUBTFUL, &chances));
     for (size_t k = result->has_terminal ? 1 : 0; k < result->n_latent; k++) {
         for (size_t a = 0; a < actions; a++) {
             const chance *of = &chances[k * actions + a];
@@ -49,7 +49,7 @@ psi_status verdict_ask_for_chance(judging *run)
     const size_t n = run->result->n_latent * run->problem->data->n_actions;
     const double all = (double)run->problem->whole.n_transitions;
     chance *chances = NULL; // (K, A)
-    TRY(verdict_chances_new(run, &chances));
+    TRY(verdict_chances_new(run, 0.0, &chances));
     for (int i = 0; i < CHANCES; i++) {
         double information = 0.0, unusual = 0.0, more = 1.0;
         for (size_t at = 0; at < n; at++) {

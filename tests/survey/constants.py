@@ -137,6 +137,12 @@ CONSTANTS = {
         "refine/settle.c", "CLEAR = {};", 0.9, 0.818, 0.947
     ),  # odds of 9, 4.5 and 18
     "suspicion": number("verdict/judging.h", "VERDICT_SUSPECT {}", 0.05, 0.025, 0.1),
+    "held-out observations mistaken": number(
+        "verdict/verdict.c", "MOST_MISTAKEN = {};", 0.1, 0.05, 0.2
+    ),
+    "between two kinds": number(
+        "verdict/resolution.c", "verdict_is_noticed({} * VERDICT", "2.0", "1.0", "4.0"
+    ),
     "doubtful share": number("verdict/judging.h", "VERDICT_DOUBTFUL {}", "5e-5", "2.5e-5", "1e-4"),
     "difference that had shown": number(
         "verdict/judging.h", "VERDICT_DIFFERENCE {}", 0.05, 0.025, 0.1

@@ -158,7 +158,7 @@ static void a_row_is_voted_for_by_its_like(void **state)
         cut_off++;
         labels[i] = labels[nearest[0]];
         assert_ok(ctx, problem_looks_agree(ctx, &s.problem, &looks, labels, all));
-        const size_t n = problem_looks_vote(&looks, labels, all, i, label, share);
+        const size_t n = problem_looks_vote(&looks, labels, all, i, false, label, share);
         size_t k = 0;
         while (k < n && label[k] != right) k++;
         assert_true(k < n && share[k] > 0.25f); // of ½ that the cell leaves
