@@ -121,7 +121,7 @@ psi_status refine_label_mixed_cells(refining *run)
     for (size_t i = 0; i < MOST_TURNS && changed > few; i++) {
         TRY(smooth(run, 0.0, false, &changed));
     }
-    TRY(smooth(run, 0.0, true, &changed));
+    if (settled) TRY(smooth(run, 0.0, true, &changed));
 done:
     base_free(run->ctx, before);
     return status;

@@ -16,7 +16,7 @@ static void test_bits_that_flip_by_themselves(void **state)
 {
     (void)state;
     psi_ctx *ctx = test_ctx(1);
-    const char *const options[] = {"states", "8", "bits", "512", "instance", "1", NULL};
+    const char *const options[] = {"states", "8", "bits", "512", "instance", "2", NULL};
     psi_trajectories *data = test_collect(ctx, "bit-lock", 10, 1, options);
     psi_run *found = cluster(ctx, data);
     test_assert_exact(ctx, data, found);
