@@ -1,5 +1,5 @@
-// What was learnt from observations may be the observations themselves, by heart: features of noise
-// say what came before and after each of it. Of episodes that nothing was learnt from they cannot.
+// A network that memorises observations has features of noise, which say what came before and after
+// each. Of episodes that nothing was learnt from they cannot.
 #include "verdict/held_out.h"
 
 #include "base/checked.h"

@@ -1,4 +1,4 @@
-// Does what was learnt of observations tell latent states, or was each learnt by heart?
+// Does what was learnt of observations tell latent states, or was each memorised?
 #ifndef PSI_VERDICT_HELD_OUT_H
 #define PSI_VERDICT_HELD_OUT_H
 

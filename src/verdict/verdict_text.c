@@ -193,9 +193,9 @@ void psi_doubt_sentence(const psi_doubt *doubt, char *text, size_t size)
         return;
     case PSI_DOUBT_UNTOLD:
         snprintf(text, size,
-                 "what was learnt of observations may be these by heart: %llu %% of the held-out "
-                 "ones, or all for want of episodes, look like another latent state's: collect "
-                 "more episodes, ten at least",
+                 "%llu %% of the held-out observations (100 %% where there are none) look like "
+                 "another latent state's, so that features may have memorised the others: "
+                 "collect more episodes, ten at least",
                  (unsigned long long)doubt->visits);
         return;
     case PSI_DOUBT_PAST: break;
