@@ -28,8 +28,8 @@ static bool start(int *rank, int *ranks)
 // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait_for is where requests are waited for
 
 // Until the call is done: at once again for the first thousand times, then with pauses that grow to
-// a millisecond, slowly: what is waited for in vain stays a small part of a wait, and processes that
-// learn together wait at every layer.
+// a millisecond, slowly: what is waited for in vain stays a small part of a wait, and processes
+// that learn together wait at every layer.
 static bool wait_for(MPI_Request *request, base_comm_stop *stop, void *user)
 {
     enum { SPIN = 1000, LONGEST = 1000000 };
