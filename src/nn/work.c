@@ -242,7 +242,7 @@ static psi_status make_together(psi_ctx *ctx, psi_work *work)
     TRY(base_alloc(ctx, (size_t)together->ranks, sizeof *together->bytes, &together->bytes));
     TRY(base_alloc(ctx, together->room, 1, &together->own));
     // pieces are even but for a block
-    TRY(nn_alloc_large(ctx, arch->n_parameters + NN_SLICES * NN_BLOCK, sizeof(real),
+    TRY(nn_alloc_large(ctx, arch->n_parameters + (size_t)NN_SLICES * NN_BLOCK, sizeof(real),
                        &together->gradients));
     TRY(base_alloc(ctx, arch->n_running, sizeof(real), &together->running));
     work->bytes += together->room + (arch->n_parameters + arch->n_running) * sizeof(real);
