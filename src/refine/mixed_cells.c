@@ -14,6 +14,19 @@ static const float CLEAR = 0.9f;
 // log-likelihood of a label that no look nearby has.
 static const float UNLIKE = -9.2f; // one in 10,000; with one in 10⁹ looks are never overruled
 
+static bool is_doubted(const refining *run, uint64_t row)
+{
+    return run->looks->leaf[row] >= 0 && run->found->confidence[row] < CLEAR;
+}
+
+// How many rows of the processes before this one are doubted.
+static psi_status count_doubted_before(refining *run, size_t *before)
+{
+    size_t own = 0;
+    for (size_t row = 0; row < run->problem->n_rows; row++) own += is_doubted(run, row);
+    return base_sum_before(run->ctx, own, before);
+}
+
 // What looks say of every label. Rows that nobody labels nearby say nothing.
 static psi_status listen_to_looks(refining *run, bool again, psi_emissions *out, int32_t **index,
                                   float **likelihood)
@@ -27,14 +40,14 @@ static psi_status listen_to_looks(refining *run, bool again, psi_emissions *out,
     TRY(base_alloc(run->ctx, run->looks->forest.n_nodes, sizeof *all, &all));
     TRY(problem_looks_labels(run->ctx, run->looks, run->found->labels, &labels));
     TRY(problem_looks_agree(run->ctx, run->problem, run->looks, labels, all));
+    if (again) TRY(count_doubted_before(run, &doubted));
     for (size_t row = 0; row < n; row++) {
         int32_t *label = *index + row * LOOKS_LABELS;
         float *share = *likelihood + row * LOOKS_LABELS;
         size_t votes = 0;
         if (run->looks->leaf[row] >= 0) {
             // planes of the tree go along borders, and leave neighbours on the other side
-            const bool anywhere =
-                again && run->found->confidence[row] < CLEAR && doubted++ < MOST_DOUBTED;
+            const bool anywhere = again && is_doubted(run, row) && doubted++ < MOST_DOUBTED;
             votes = problem_looks_vote(run->looks, labels, all, row, anywhere, label, share);
         } else if (labels[row] >= 0) {
             label[votes] = labels[row];

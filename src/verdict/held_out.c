@@ -31,16 +31,20 @@ psi_status verdict_ask_held_out(psi_ctx *ctx, const cluster_problem *problem,
     const psi_trajectories *data = problem->data;
     const size_t stride = problem->n_held_out / MOST_ASKED + 1;
     size_t counted[] = {0, 0}; // asked, mistaken
+    size_t held = 0, own = 0;  // held-out observations so far, and of this process
     int32_t *learnt = NULL; // (n_rows) labels of observations that were learnt from; −1: others
     int32_t *told = NULL;   // the same of references, too
     *mistaken = 1.0;
     TRY(base_alloc(ctx, problem->n_rows, sizeof *learnt, &learnt));
     for (size_t i = 0; i < problem->n_rows; i++) learnt[i] = -1;
     for (size_t t = 0; t < data->n_transitions; t++) {
-        if (!problem->held_out[t]) learnt[problem->row[t]] = labels[problem->row[t]];
+        const uint64_t row = problem->row[t];
+        if (!problem->held_out[t]) learnt[row] = labels[row];
+        own += problem->held_out[t] && labels[row] >= 0;
     }
+    TRY(base_sum_before(ctx, own, &held));
     TRY(problem_looks_labels(ctx, looks, learnt, &told));
-    for (size_t t = 0, held = 0; t < data->n_transitions; t++) {
+    for (size_t t = 0; t < data->n_transitions; t++) {
         const uint64_t row = problem->row[t];
         if (!problem->held_out[t] || labels[row] < 0 || held++ % stride > 0) continue;
         const int32_t alike = most_alike(looks, told, row);
